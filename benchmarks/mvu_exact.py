@@ -20,7 +20,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.graph import Graph, neighbor_graph
 from gramian.linalg.svec import smat, svec
 from gramian.manifold import MVU
-from gramian.methods.conic_backends import Block, Model, load_backend
+from gramian.methods.conic_backends import Block, ConicModel, load_backend
 
 TITLE = "Maximum variance unfolding with exact edges: MVU against Clarabel"
 PAPER = "No table of a paper: the equality-constrained MVU of Weinberger and Saul"
@@ -155,7 +155,7 @@ def exact(X: np.ndarray) -> Row:
     size, order = rows.shape[1], graph.n - 1
     edges = Block("zero", rows, -graph.sq_distances)
     cone = Block("semidefinite", sp.csr_array(sp.eye_array(size)), np.zeros(size), order)
-    model = Model(sp.csc_array((size, size)), -svec(np.eye(order)), (edges, cone))
+    model = ConicModel(sp.csc_array((size, size)), -svec(np.eye(order)), (edges, cone))
     answer = load_backend("clarabel")(model, ACCURACY, np.inf, True)
     values, vectors = np.linalg.eigh(smat(answer.x, order))
     N = (vectors * np.maximum(values, 0.0)) @ vectors.T

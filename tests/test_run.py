@@ -95,9 +95,9 @@ def _unbounded(good):
 WRONG = {
     "above its start": lambda good: replace(good, first_value=good.certificate.value - 1.0),
     "not finite": lambda good: replace(good, factor=np.full((12, 1), np.nan)),
-    "below its least": lambda good: _certified(good, value=-5.0),
-    "beside a proved bound": lambda good: replace(good, status=Status.UNBOUNDED),
-    "without a ray": _unbounded,
+    "below its lower": lambda good: _certified(good, value=-5.0),
+    "a bound is proved": lambda good: replace(good, status=Status.UNBOUNDED),
+    "the ray is missing": _unbounded,
     "converged": lambda good: _certified(good, gap=1.0, relative_gap=0.5),
 }
 

@@ -1,4 +1,4 @@
-"""Lower bounds on F* and certificates: the only place that keeps the one and makes the other."""
+"""Lower bounds on F* and the construction of certificates."""
 
 from __future__ import annotations
 
@@ -20,60 +20,60 @@ from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
 TRACE_ERROR = 1e-6
 """Largest relative deviation of tr M from the trace of its domain."""
 
-EIGENVALUE_SHARE = 0.05
-"""Share of the allowed gap that the error of λ_min may take."""
+EIGENVALUE_GAP_FRACTION = 0.05
+"""Fraction of the allowed gap that the error of λ_min may use."""
 
 QUICK_PRODUCTS = 120
-"""Lanczos products for an intermediate certificate, which a proof confirms at the end."""
+"""Lanczos products for an intermediate certificate; a final one is proved."""
 
 LEAST_TERMS = "sum of the least of its terms"
-"""The method of a bound that follows from the growth of F alone."""
+"""Method of a bound that follows from the growth of F alone."""
 
 UNKNOWN = Bottom(-np.inf, "")
-"""A λ_min about which nothing is known: only bounds that need no eigenvalue remain."""
+"""No information about λ_min: only bounds without an eigenvalue apply."""
 
 B = TypeVar("B", bound=Any)
-"""A frozen dataclass with a `value` and the probability `miss` that it is no bound."""
+"""A frozen dataclass with a `value` and the probability `miss` that it is not a lower bound."""
 
 
 class LowerBounds(Generic[B]):
-    """Keeps the highest of several lower bounds on F* together with its probability of error.
+    """Keeps the highest of several lower bounds on F* and its probability of error.
 
-    Of estimates the highest is taken, whichever it is: it is wrong with a probability of at most
-    the sum of theirs.
+    The highest of several estimates fails with a probability of at most the sum of their
+    probabilities (union bound).
     """
 
     def __init__(self) -> None:
         self._proved: B | None = None
         self._estimated: B | None = None
-        self._doubt = 0.0
+        self._miss = 0.0
 
     def add(self, bound: B) -> None:
-        """Take a bound into account; one that is not finite is ignored."""
+        """Add a bound; a bound that is not finite is ignored."""
         if not np.isfinite(bound.value):
             return
         if bound.miss == 0:
             if self._proved is None or bound.value > self._proved.value:
                 self._proved = bound
             return
-        self._doubt += bound.miss
+        self._miss += bound.miss
         if self._estimated is None or bound.value > self._estimated.value:
             self._estimated = bound
 
     @property
     def best(self) -> B | None:
-        """The highest bound, None where there is none."""
+        """The highest bound; None without one."""
         proved, estimated = self._proved, self._estimated
         if estimated is None or (proved is not None and proved.value >= estimated.value):
             return proved
-        return replace(estimated, miss=min(1.0, self._doubt))
+        return replace(estimated, miss=min(1.0, self._miss))
 
 
 class Bounds:
-    """The lower bounds of a run: certifies points by the best of them, and keeps that one.
+    """The lower bounds of a run: certifies points by the best bound and keeps it.
 
-    `keep_estimates` also keeps bounds whose eigenvalue is estimated. Otherwise they count for
-    their own point only, and `minimize` proves what a run is to end with.
+    With `keep_estimates`, bounds that depend on an estimated eigenvalue are kept too. Otherwise
+    they apply to their own point only, and `minimize` proves the final certificate.
     """
 
     def __init__(self, problem: Problem, *, keep_estimates: bool = False) -> None:
@@ -86,7 +86,7 @@ class Bounds:
         return self._kept.best
 
     def add(self, bound: LowerBound | None) -> None:
-        """Keep a bound of this problem, or of one whose optimum is not above F*."""
+        """Keep a bound of this problem, or of a problem whose optimum is at most F*."""
         if bound is not None and (self.keep_estimates or bound.miss == 0):
             self._kept.add(bound)
 
@@ -100,10 +100,10 @@ class Bounds:
     ) -> tuple[Certificate, Any]:
         """The certificate of a point by its own bounds, `known` and the best one kept.
 
-        Also returns the dual vector behind it, None where that is the point's own. `bottom` and
-        `along` are as for `certify_image`.
+        Also returns the dual vector of the bound, None if it is that of the point itself.
+        `bottom` and `along` are as for `certify_image`.
         """
-        self.add(known)  # first: the highest of several estimates is as doubtful as all of them
+        self.add(known)  # first: the failure probabilities of several estimates add up
         best = max(filter(None, (self.best, known)), key=lambda bound: bound.value, default=None)
         certificate = certify_image(self.problem, image, bottom=bottom, known=best, along=along)
         if best is not None and certificate.lower_bound <= best.value:
@@ -126,7 +126,7 @@ def certificate_of(
     scale: float = 0.0,
     violation: float = 0.0,
 ) -> Certificate:
-    """The certificate of a point with this F by a lower bound, None where there is none.
+    """The certificate of a point with F = `value` and a lower bound (None: no bound).
 
     `rounding` bounds the error of F, `scale` is |F(0)|; see `Certificate` for the others.
     """
@@ -151,7 +151,7 @@ def certificate_of(
 
 
 def sum_of(certificates: Sequence[Certificate]) -> Certificate:
-    """The certificate of a sum of problems that share no variable."""
+    """The certificate of a sum of problems without common variables."""
     gaps = [certificate.gap for certificate in certificates]
     value = sum(certificate.value for certificate in certificates)
     bound = None
@@ -211,31 +211,33 @@ def proved_certificate(
     seconds: float,
     prove: bool = True,
 ) -> tuple[Certificate, Bottom]:
-    """The certificate of a point by a proof, where one fits, and the λ_min that it stands on.
+    """The certificate of a point, proved if the proof is feasible, and the λ_min that it uses.
 
-    `dual` is a dual vector that need not be the point's own: the mean of those on the way to it,
-    say, which is often nearer to the best.
+    `dual` is a dual vector, not necessarily that of the point: for example the mean over the
+    iterates, which is often closer to the dual optimum.
     """
     objective = problem.objective
-    known = _costly(problem, image, dual, seconds) if prove else None
-    # Where another bound decides, λ_min is told for information and need not be proved.
+    known = _best_expensive_bound(problem, image, dual, seconds) if prove else None
+    # If another bound decides, λ_min is reported for information and need not be proved.
     decided = known is not None and np.isfinite(known.value)
     prove = prove and not decided
     if dual is None or decided:
         bottom = proved_bottom(problem, image, tol=tol, seconds=seconds, prove=prove)
         return certify_image(problem, image, bottom=bottom, known=known), bottom
-    wanted = _wanted(problem, image, objective.value(image), tol)
+    wanted = _eigenvalue_tolerance(problem, image, objective.value(image), tol)
     operator = objective.dual_operator(dual)
     bottom = lowest(
         operator, wanted=wanted, seconds=seconds, prove=prove, known=image.factor, rescale=True
     )
-    # The point's own λ_min would only be estimated, and must not stand in for what is proved.
+    # λ_min of the point itself would only be estimated, and must not replace the proved one.
     own = None if problem.order <= EXACT_ORDER else UNKNOWN
     known = known_bound(problem, dual, bottom)
     return certify_image(problem, image, bottom=own, known=known, tol=tol), bottom
 
 
-def _costly(problem: Problem, image: Any, dual: Any, seconds: float) -> LowerBound | None:
+def _best_expensive_bound(
+    problem: Problem, image: Any, dual: Any, seconds: float
+) -> LowerBound | None:
     """The best of the bounds that cost more than λ_min."""
     objective = problem.objective
     w = objective.dual(image) if dual is None else dual
@@ -243,7 +245,7 @@ def _costly(problem: Problem, image: Any, dual: Any, seconds: float) -> LowerBou
 
 
 def known_bound(problem: Problem, dual: Any, bottom: Bottom) -> LowerBound | None:
-    """The best bound of a dual vector with λ_min of its operator, over the cone."""
+    """The best bound of a dual vector over the cone, given λ_min of its operator."""
     bounds = problem.objective.dual_bounds(dual, bottom.value)
     best = max((_with_proof(b, bottom) for b in bounds), key=lambda b: b.value, default=None)
     return None if best is None else replace(best, dual=dual)
@@ -258,11 +260,11 @@ def certify_image(
     along: float | None = None,
     tol: float = 1e-6,
 ) -> Certificate:
-    """`certify` for a solver that has the image of its factor at hand.
+    """`certify` for a solver that already has the image of its factor.
 
-    `bottom` is a lower bound on λ_min(∇F) that the solver knows already, a number where it is
-    proved, `along` is ⟨∇F, M⟩, `known` a lower bound on F* that it got at another point. Beyond
-    order 1500 λ_min is estimated unless it is told: `minimize` proves what a run is to end with.
+    `bottom` is a known lower bound on λ_min(∇F) (a float if it is proved), `along` is ⟨∇F, M⟩,
+    `known` a lower bound on F* from another point. Above order 1500 λ_min is estimated if it is
+    not given; `minimize` proves the final certificate.
     """
     objective = problem.objective
     value = objective.value(image)
@@ -293,12 +295,14 @@ def _slopes(
     along: float | None,
     tol: float,
 ) -> tuple[float, Bottom]:
-    """⟨∇F, M⟩ and a lower bound on λ_min(∇F), estimated where none is told."""
+    """⟨∇F, M⟩ and a lower bound on λ_min(∇F), which is estimated if not given."""
     along = problem.objective.complementarity(image) if along is None else along
     if bottom is None or along is None:
         gradient = problem.objective.gradient(image)
         along = inner(image.factor, gradient @ image.factor) if along is None else along
-        bottom = _quick_bottom(problem, image, gradient, value, tol) if bottom is None else bottom
+        bottom = (
+            _estimated_bottom(problem, image, gradient, value, tol) if bottom is None else bottom
+        )
     if not isinstance(bottom, Bottom):
         bottom = Bottom(float(bottom), "eigenvalues")
     return along, bottom
@@ -313,9 +317,9 @@ def proved_bottom(
     start: Any = None,
     prove: bool = True,
 ) -> Bottom:
-    """λ_min(∇F) from below as exactly as a gap of `tol` needs, proved where that fits."""
+    """A lower bound on λ_min(∇F), accurate enough for a gap of `tol`, proved if feasible."""
     objective = problem.objective
-    wanted = _wanted(problem, image, objective.value(image), tol)
+    wanted = _eigenvalue_tolerance(problem, image, objective.value(image), tol)
     return lowest(
         objective.gradient(image),
         wanted=wanted,
@@ -327,24 +331,24 @@ def proved_bottom(
     )
 
 
-def _quick_bottom(
+def _estimated_bottom(
     problem: Problem, image: Any, gradient: SymmetricOperator, value: float, tol: float
 ) -> Bottom:
     if gradient.order <= EXACT_ORDER:
         return lowest(gradient)
-    wanted = _wanted(problem, image, value, tol)
+    wanted = _eigenvalue_tolerance(problem, image, value, tol)
     return estimated(gradient, wanted, starts=1, most=QUICK_PRODUCTS)
 
 
-def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
-    """The error of λ_min that a relative gap of `tol` can bear."""
+def _eigenvalue_tolerance(problem: Problem, image: Any, value: float, tol: float) -> float:
+    """The error of λ_min that a relative gap of `tol` permits."""
     reach = problem.domain.trace or problem.objective.growth().trace_below(value)
     reach = reach or problem.objective.trace(image) or 1.0
-    return EIGENVALUE_SHARE * tol * max(abs(value), ZERO * problem.scale) / reach
+    return EIGENVALUE_GAP_FRACTION * tol * max(abs(value), ZERO * problem.scale) / reach
 
 
 def _with_proof(bound: LowerBound, bottom: Bottom) -> LowerBound:
-    """A bound that stands on λ_min is as sure as that is."""
+    """Copy the proof and the probability of error from λ_min to a bound that depends on it."""
     return replace(bound, how=bottom.how, miss=bottom.miss) if bound.by_bottom else bound
 
 

@@ -1,8 +1,8 @@
-"""Checkpoints: what a run or a fit has reached, kept on disk while it runs.
+"""Checkpoints: the progress of a run or a fit, stored on disk while it runs.
 
-A checkpoint is one file, replaced only by a whole new one. It holds a mark that names the problem
-or the fit (`Progress.mark`); a file with another mark is refused, and the same call resumes from
-its own file.
+A checkpoint is one file, which is replaced atomically. It contains a mark that identifies the
+problem or the fit (`Progress.mark`). A file with another mark is rejected; the same call resumes
+from its own file.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ Place = tuple[Path, float]
 EVERY = 60.0
 """Default number of seconds between two writes of a checkpoint."""
 
-AGREEMENT = 1e-6
-"""How near F of the stored factor has to be to the stored value, in units of the scale of F."""
+VALUE_TOLERANCE = 1e-6
+"""Tolerance between F at the stored factor and the stored value, relative to the scale of F."""
 
 
 class CheckpointError(OSError):
-    """A checkpoint that cannot be written; the last good one is still there."""
+    """A checkpoint cannot be written; the previous checkpoint is unchanged."""
 
 
 class Progress:
-    """What a fit has reached, in the file that `gm.checkpoints` names; nothing without it.
+    """The progress of a fit, stored in the file of `gm.checkpoints`; without it nothing is stored.
 
     Parameters
     ----------
     mark : function
-        Gives the names and values that two fits must agree in for one to resume the other. It is
-        called only where there is a file.
+        Returns the names and values that must be equal for one fit to resume another. It is
+        called only if there is a file.
     place : (Path, float), optional
         The file and the seconds between two writes; by default the next of `gm.checkpoints`.
 
     Attributes
     ----------
     found : dict
-        The content of the file, and what `keep` has added since.
+        The content of the file, updated by `keep`.
     """
 
     def __init__(self, mark: Callable[[], Mark], place: Place | None = None) -> None:
@@ -71,10 +71,10 @@ class Progress:
                 self.found = self._read(self.path)
 
     def keep(self, when: str = "between two sweeps", *, now: bool = False, **content: Any) -> None:
-        """Note where the fit is, and write it when the last time was long enough ago.
+        """Record the state of the fit, and write it if the last write is `every` seconds ago.
 
-        Arrays are noted as they are, and written as they have become by then; a function is called
-        for its value only then.
+        Arrays are not copied: the values at the time of the write are stored. A function is
+        called for its value only when the file is written.
         """
         if self.path is None:
             return
@@ -88,10 +88,10 @@ class Progress:
         try:
             storage.write(path, "checkpoint", {"mark": self.mark, **content})
         except OSError as reason:
-            kept = "the last good checkpoint is kept" if path.exists() else "there is none yet"
+            kept = "the previous checkpoint is kept" if path.exists() else "there is none yet"
             raise CheckpointError(
                 f"checkpoint {path} could not be written {when} "
-                f"({reason.strerror or reason}): {kept}; make room or name another file"
+                f"({reason.strerror or reason}): {kept}; free disk space or name another file"
             ) from reason
 
     def _read(self, path: Path) -> dict[str, Any]:
@@ -102,19 +102,19 @@ class Progress:
         return found
 
     def _other(self, kept: Mark) -> StoredFileError:
-        """The refusal of a file with another mark."""
+        """The error for a file with another mark."""
         differ = [name for name, value in self.mark.items() if kept.get(name) != value]
         return StoredFileError(
-            f"checkpoint {self.path} is of another fit (other {', '.join(differ)}): remove it or "
-            "name another folder"
+            f"checkpoint {self.path} belongs to another fit (other {', '.join(differ)}): remove it "
+            "or name another folder"
         )
 
 
 class Checkpoint(Progress):
-    """The best point of a run of `minimize`, which calls it after each step.
+    """The best point of a run; `minimize` calls it after each step.
 
-    With `replaceable` the file of another problem is not refused: the run starts anew and replaces
-    it. A fit that its time limit ended may solve other problems when it is run again.
+    With `replaceable` the file of another problem is replaced instead of refused: a fit that
+    reached its time limit may solve other problems when it is run again.
     """
 
     def __init__(self, problem: Problem, place: Place, *, replaceable: bool = False) -> None:
@@ -123,9 +123,9 @@ class Checkpoint(Progress):
         super().__init__(lambda: {"problem": problem.name, "order": problem.order}, place)
 
     def start(self, factor: Array) -> Array:
-        """The factor to begin with: the stored one, or the given one, which is then stored.
+        """The initial factor: the stored one, or else the given one, which is then stored.
 
-        To write before the first step finds out early that a folder does not take the file.
+        The write before the first step detects early that the folder is not writable.
         """
         if self.found and (stored := self._resumed()) is not None:
             return stored
@@ -138,7 +138,7 @@ class Checkpoint(Progress):
         self._note(self._best.factor, self._best.value, state.iteration)
 
     def finish(self, factor: Array, value: float, iteration: int) -> None:
-        """Store the end of the run, from which another begins and ends at once."""
+        """Store the end of the run; a run that resumes from it ends at once."""
         self._note(factor, value, iteration, now=True)
 
     def _note(self, factor: Array, value: float, iteration: int, *, now: bool = False) -> None:
@@ -160,7 +160,7 @@ class Checkpoint(Progress):
         same = factor.ndim == 2 and len(factor) == problem.order and np.isfinite(factor).all()
         if same:
             scale = max(abs(value), abs(problem.value(factor[:, :0])), 1e-300)
-            same = abs(problem.value(factor) - value) <= AGREEMENT * scale
+            same = abs(problem.value(factor) - value) <= VALUE_TOLERANCE * scale
         if not same:
             if self.replaceable:
                 return None
@@ -170,11 +170,11 @@ class Checkpoint(Progress):
     def _other(self, kept: Mark) -> StoredFileError:
         if "problem" not in kept:
             return StoredFileError(
-                f"checkpoint {self.path} is of a fit that ends otherwise: remove it or name "
+                f"checkpoint {self.path} belongs to a fit with another format: remove it or name "
                 "another folder"
             )
         return StoredFileError(
-            f"checkpoint {self.path} is of another problem ({kept['problem']} of order "
+            f"checkpoint {self.path} belongs to another problem ({kept['problem']} of order "
             f"{kept['order']}): remove it or name another file"
         )
 
@@ -184,17 +184,17 @@ _PLACES: ContextVar[Iterator[Place] | None] = ContextVar("checkpoints", default=
 
 @contextmanager
 def checkpoints(folder: str | Path, *, every: float = EVERY) -> Iterator[None]:
-    """Keep a checkpoint of every solve inside the block, so that the block can be run again.
+    """Keep a checkpoint of every solve inside the block, so that the block can be resumed.
 
-    Solves are numbered in their order. After a kill, run the same block again: finished solves are
-    read, and the solve that was cut off begins at its best point.
+    Solves are numbered in order of execution. After a kill, run the same block again: finished
+    solves are read, and the interrupted solve resumes at its best point.
 
     Parameters
     ----------
     folder : str or Path
-        Where the checkpoints are kept; made where it is missing.
+        Folder of the checkpoints; created if missing.
     every : float
-        Seconds between two writes of a solve.
+        Seconds between two writes of a checkpoint.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def checkpoints(folder: str | Path, *, every: float = EVERY) -> Iterator[None]:
 
 
 def checkpoint_for(problem: Problem, path: str | Path | None, every: float) -> Checkpoint | None:
-    """The checkpoint asked for, by name or by the block around; None where there is none."""
+    """The checkpoint given by its path or by `gm.checkpoints`; None without one."""
     if path is not None:
         return Checkpoint(problem, (Path(path), every))
     place = _next_place()
@@ -220,6 +220,6 @@ def checkpoint_for(problem: Problem, path: str | Path | None, every: float) -> C
 
 
 def _next_place() -> Place | None:
-    """The file of the next solve of the block around, if there is one."""
+    """The file of the next solve inside `gm.checkpoints`; None outside of it."""
     places = _PLACES.get()
     return None if places is None else next(places)

@@ -1,4 +1,4 @@
-"""`minimize`: the one loop over the steps of a method, and the checks of its result."""
+"""`minimize`: the loop over the steps of a method, and the checks of its result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gramian.constrained.registry import check_method_options, methods_for
 from gramian.constrained.sanity import check_rows
 from gramian.methods.base import Outcome, Settings, Step
 from gramian.methods.columns import compress
-from gramian.methods.referee import DRIFT, Referee
+from gramian.methods.referee import VALUE_ROUNDING, Referee
 from gramian.methods.room import place_for
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER
@@ -52,42 +52,42 @@ CUT_OFF = (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 class InconsistentResultWarning(RuntimeWarning):
-    """A result contradicts itself: this is an error of the library, please report it."""
+    """A result is inconsistent: this is a bug of the library, please report it."""
 
 
 class _Referee(Protocol):
-    """What differs between problems with and without constraints."""
+    """Interface of the two referees, for problems with and without constraints."""
 
     route: list[str]
 
     def begin(self, factor: Array) -> None: ...
 
-    def see(self, step: Any) -> tuple[Any, Status | None]: ...
+    def process(self, step: Any) -> tuple[Any, Status | None]: ...
 
-    def shown(self, step: Any) -> Step: ...
+    def as_step(self, step: Any) -> Step: ...
 
     def record(self, step: Any) -> dict[str, float | None]: ...
 
     def ended(self, status: Any) -> Status: ...
 
-    def salvage(self) -> None: ...
+    def recover_last_point(self) -> None: ...
 
-    def settled(self, status: Status) -> Outcome: ...
+    def outcome(self, status: Status) -> Outcome: ...
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A problem, the method that takes it, and where its run starts."""
+    """A problem, the method that solves it, and the start of the run."""
 
     problem: Problem
     solver: str
     referee: _Referee
     steps: Callable[[Array], Iterator[Any]]
-    """A start ↦ the steps of the method."""
+    """Maps a start to the steps of the method."""
     factor: Array
     """The start, on the host."""
     enter: Callable[[Array], Array]
-    """A factor of the problem in the coordinates and at the place of the steps."""
+    """Converts a factor of the problem to the coordinates and the device of the steps."""
     limit: float
     dense_numbers: int
     place: Place = HOST
@@ -118,54 +118,54 @@ def minimize(
     Parameters
     ----------
     problem : Problem
-        One of `gramian.problems`, or a Problem of your own objective.
+        A problem from `gramian.problems`, or a `Problem` with your own objective.
     solver : str or callable
         A name from `gramian.solvers.available()`, or a function `advance(problem, L, settings)`
-        that returns a better factor: the loop certifies it and adds or drops columns.
+        that returns a better factor. The loop certifies it and adds or removes columns.
     rank : int, optional
-        The most columns L may have. The certificate then says what the limit can cost.
+        Maximum number of columns of L. The certificate bounds the cost of this limit.
     tol : float
-        The certified relative gap to stop at; where no bound is known, the size of the
-        optimality residuals.
+        Certified relative gap at which the run stops. If no lower bound is known, tolerance of
+        the optimality residuals.
     max_iter : int, optional
         Maximum number of iterations; the default depends on the solver.
     time_limit : float, optional
         Time limit in seconds. The best point so far is returned, as for Ctrl-C.
     init : array of shape (n, r) or Result, optional
-        The factor to start from; by default M = 0, or a random factor where 0 is a saddle.
+        The initial factor. Default: M = 0, or a random factor if 0 is a saddle point.
     random_state : int, Generator, RandomState or None
-        Seeds whatever is random; None is seed 0, so that runs repeat.
+        Seed of all random numbers; None means seed 0, so that runs are reproducible.
     callback : callable, optional
         Called with a `State` at every iteration; returning True stops the run.
     progress : bool
         Show a progress bar (needs tqdm).
     checkpoint : str or Path, optional
-        A file that keeps the best point so far. Where it exists already, the run starts from its
-        point: after a kill, the same call continues the run.
+        A file that stores the best point so far. If the file exists, the run starts from its
+        point: the same call resumes a run that was killed.
     every : float
         Seconds between two writes of the checkpoint.
     proof : "auto", "proved" or "estimated"
-        What a run of order above 1500 may end with as CONVERGED (below it everything is proved).
-        "auto" tries a proof when the gap is estimated to be within the tolerance, and takes the
-        estimate only where no proof fits into the memory or into the time (as long as the run
-        has taken so far, at least ten seconds); "proved" never does; "estimated" takes it, and
-        tries a proof only where the estimate is not sharp enough.
-    device : None, "cpu", "cuda", "cuda:1" or the like
-        Where to compute; default is the processor. The problem is copied there at the start,
-        and the result comes back as arrays of NumPy (needs `gramian[gpu]`). Ratings and samples
-        that have no room there stay on the host and come in blocks, which the route tells.
+        What a run of order above 1500 needs to end as CONVERGED (smaller problems are always
+        proved). "auto" attempts a proof when the estimated gap is within the tolerance, and
+        accepts the estimate only if the proof does not fit into memory or takes longer than the
+        run so far (at least ten seconds). "proved" never accepts an estimate. "estimated" accepts
+        it, and attempts a proof only if the estimate is not accurate enough.
+    device : None, "cpu", "cuda", "cuda:1" or similar
+        Device of the computation; default is the CPU. The problem is copied to it at the start,
+        and the result is returned as NumPy arrays (needs `gramian[gpu]`). Ratings and samples
+        that do not fit on it stay on the host and are copied in blocks; the route reports this.
     dtype : None, "float64" or "float32"
-        The precision of first-order steps, whose passes over data and factor are half as long in
-        float32. Certificates are in float64 always, at the float64 copy of the factor, and a run
-        that needs more digits than float32 has ends in float64 by itself.
+        Precision of first-order steps; float32 halves their memory traffic. Certificates are
+        always computed in float64, at the float64 copy of the factor, and a run that needs more
+        digits than float32 has finishes in float64.
     **options
-        Options of the solver itself.
+        Options of the solver.
 
     Notes
     -----
     A problem with constraints is solved by a method named by `solver`: "augmented-lagrangian"
     (low-rank factors), "dual-newton" or "splitting" (a dense M of moderate order), or "auto". It
-    has converged where the certified gap and the violation are both within `tol`.
+        converges when the certified gap and the violation are both at most `tol`.
 
     Returns
     -------
@@ -190,11 +190,11 @@ def minimize(
     clock.phase(name)
     try:
         with run.place.room(), blas_threads_for(run.dense_numbers):
-            drive = _Drive(run, settings, watchers)
-            outcome = drive.taken(run.factor if keeper is None else keeper.start(run.factor))
+            loop = _Loop(run, settings, watchers)
+            outcome = loop.outcome_from(run.factor if keeper is None else keeper.start(run.factor))
             outcome = _consistent(run.problem, outcome, settings.tol)
         if keeper is not None:
-            keeper.finish(outcome.factor, outcome.certificate.value, len(drive.history))
+            keeper.finish(outcome.factor, outcome.certificate.value, len(loop.history))
     finally:
         if bar is not None:
             bar.close()
@@ -203,7 +203,7 @@ def minimize(
         value=outcome.certificate.value,
         status=outcome.status,
         certificate=outcome.certificate,
-        history=drive.history,
+        history=loop.history,
         solver=run.solver,
         route=tuple(run.referee.route) or (run.solver,),
         problem=problem.name,
@@ -216,28 +216,28 @@ def minimize(
 
 
 @dataclass
-class _Drive:
-    """Takes steps until one is good enough or a limit, a callback or the user ends the run."""
+class _Loop:
+    """Runs the steps until convergence, a limit, a callback or the user ends the run."""
 
     run: _Prepared
     settings: Settings
     watchers: list[Any]
     history: History = field(default_factory=History)
 
-    def taken(self, factor: Array) -> Outcome:
-        """The outcome of a run from this factor."""
+    def outcome_from(self, factor: Array) -> Outcome:
+        """Run from this factor and return the outcome."""
         referee, start = self.run.referee, self.run.enter(factor)
         referee.begin(start)
         with clock.until(self.settings.deadline):
             status = self._status(start)
         if status in CUT_OFF:
             with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
-                referee.salvage()
+                referee.recover_last_point()
         clock.phase("the certificate")
-        return referee.settled(status)
+        return referee.outcome(status)
 
     def _status(self, start: Array) -> Status:
-        """How the steps ended."""
+        """Run the steps and return the reason why they ended."""
         try:
             return self._steps(start)
         except clock.TimeUpError:
@@ -257,10 +257,10 @@ class _Drive:
                     step = next(steps)
                 except StopIteration as end:
                     return referee.ended(end.value)
-                step, status = referee.see(step)
-            if status is Status.DIVERGED:  # a point without a value is no iteration
+                step, status = referee.process(step)
+            if status is Status.DIVERGED:  # a point where F is not finite is no iteration
                 return status
-            stopped = self._told(iteration, step)
+            stopped = self._recorded(iteration, step)
             if status is not None:
                 return status
             if stopped:
@@ -271,12 +271,12 @@ class _Drive:
                 return Status.TIME_LIMIT
             iteration += 1
 
-    def _told(self, iteration: int, step: Any) -> bool:
-        """Add a record to the history and ask the callbacks whether to stop."""
+    def _recorded(self, iteration: int, step: Any) -> bool:
+        """Append a record to the history and return whether a callback requests a stop."""
         seconds = clock.elapsed(self.settings.started)
         record = self.run.referee.record(step)
         self.history.append({"iteration": iteration, "time": seconds, **record})
-        shown = self.run.referee.shown(step)
+        shown = self.run.referee.as_step(step)
         return says_stop(self.watchers, State(iteration, shown, self.history.records[-1]))
 
 
@@ -343,13 +343,13 @@ def _seconds_left(settings: Settings) -> float:
 
 
 def _dense_numbers(problem: Problem) -> int:
-    """The size of the dense matrices worked on: data, or ∇F where all its eigenvalues are found."""
+    """Entries of the largest dense matrix: the data, or ∇F if all its eigenvalues are computed."""
     square = problem.order**2 if problem.order <= EXACT_ORDER else 0
     return max(square, problem.objective.facts.dense_numbers)
 
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:
-    """The given factor, within the rank and of the trace asked for; by default M = 0."""
+    """The given factor, cut to the rank and scaled to the trace; by default M = 0."""
     domain, there = problem.domain, problem.objective.place
     if init is None:
         L: Array = there.normal(settings.rng, (problem.order, 1 if domain.bounded else 0))
@@ -364,7 +364,7 @@ def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings
 
 
 def _check_start(problem: Problem, L: Array) -> None:
-    """Refuse a start that is 0 where the trace is not, or that F cannot be evaluated at."""
+    """Raise ValueError if F is not finite at L, or if L = 0 cannot be scaled to the trace."""
     largest_entry = largest(L)
     if problem.domain.bounded and largest_entry == 0:
         raise ValueError(f"init is 0, and cannot be scaled to {problem.domain}")
@@ -377,7 +377,7 @@ def _check_start(problem: Problem, L: Array) -> None:
 
 
 def _constrained_start(model: Model, init: ArrayLike | Result | None) -> tuple[Array, Array]:
-    """The factor and the multipliers to start from: by default none and 0."""
+    """The initial factor and multipliers; by default no columns and 0."""
     y = np.zeros(model.bounds.size)
     if init is None:
         return np.zeros((model.order, 0)), y
@@ -389,12 +389,12 @@ def _constrained_start(model: Model, init: ArrayLike | Result | None) -> tuple[A
 
 
 def _consistent(problem: Problem, outcome: Outcome, tol: float) -> Outcome:
-    """The outcome, with a lesser status and a warning where it contradicts itself."""
+    """Return the outcome; if it is inconsistent, warn and lower its status."""
     fault = _fault(problem, outcome, tol)
     if fault is None:
         return outcome
     warnings.warn(
-        f"the result of {problem.name!r} is not consistent: {fault}. This is an error of gramian; "
+        f"the result of {problem.name!r} is not consistent: {fault}. This is a bug of gramian; "
         "please report it",
         InconsistentResultWarning,
         stacklevel=4,
@@ -404,7 +404,7 @@ def _consistent(problem: Problem, outcome: Outcome, tol: float) -> Outcome:
 
 
 def _is_ray(problem: Problem, ray: Array | None) -> bool:
-    """Whether F falls without bound along VVᵀ; with constraints the ray is proved before."""
+    """Whether F is unbounded below along VVᵀ; with constraints the ray was proved before."""
     if ray is None or problem.constraints:
         return ray is not None
     objective = problem.objective
@@ -413,21 +413,21 @@ def _is_ray(problem: Problem, ray: Array | None) -> bool:
 
 
 def _fault(problem: Problem, outcome: Outcome, tol: float) -> str | None:
-    """What is wrong with an outcome, None where nothing is."""
+    """Describe the inconsistency of an outcome; None if it is consistent."""
     certificate, status, first = outcome.certificate, outcome.status, outcome.first_value
     value, size = certificate.value, max(problem.scale, abs(first) if np.isfinite(first) else 0.0)
     if not np.all(np.isfinite(outcome.factor)) or not np.isfinite(value):
         return "its factor or its value is not finite"
-    if value > first + DRIFT * size:
+    if value > first + VALUE_ROUNDING * size:
         return f"F = {value:.6g} is above its start, {first:.6g}"
-    with suppress(clock.TimeUpError):  # where the time is up, only what is known is compared
-        if value < problem.objective.growth().least - DRIFT * max(size, abs(value)):
-            return f"F = {value:.6g} is below its least possible value"
+    with suppress(clock.TimeUpError):  # if the time is up, only known bounds are compared
+        if value < problem.objective.growth().least - VALUE_ROUNDING * max(size, abs(value)):
+            return f"F = {value:.6g} is below its lower bound"
     bounded = certificate.gap is not None and certificate.proved
     if status is Status.UNBOUNDED and (bounded or not _is_ray(problem, outcome.ray)):
-        return "it is called unbounded beside a proved bound, or without a ray"
+        return "its status is unbounded, but a bound is proved or the ray is missing"
     if status is Status.CONVERGED and not (
         certificate.within(tol) and certificate.violation <= tol
     ):
-        return f"it is called converged with a relative gap of {certificate.relative_gap}"
+        return f"its status is converged, but its relative gap is {certificate.relative_gap}"
     return None

@@ -31,7 +31,7 @@ def small_blocks(monkeypatch):
         (gramian.losses.offsets, "FEW"),
     ):
         monkeypatch.setattr(module, name, 2**11)
-    monkeypatch.setattr(gramian.methods.quick, "AHEAD_ENTRIES", 0)  # as for many ratings
+    monkeypatch.setattr(gramian.methods.quick, "MAX_DUAL_SWEEP_ENTRIES", 0)  # as for many ratings
 
 
 def _ratings(count):

@@ -8,7 +8,7 @@ import pytest
 import gramian as gm
 from gramian.completion import ImplicitCompletion, NuclearCompletion
 from gramian.completion._base import LEAST_SWEPT
-from gramian.methods.quick import AHEAD
+from gramian.methods.quick import DUAL_SWEEPS
 from gramian.objectives.row_fits import RowFits
 from tests.slow import slow
 
@@ -51,7 +51,7 @@ def test_a_killed_fit_goes_on(ratings, counted, tmp_path, share):
     counted["count"], counted["kill"] = 0, np.inf
     with gm.checkpoints(tmp_path, every=0):
         model = NuclearCompletion(random_state=0).fit(ratings)
-    assert counted["count"] <= (1 - share) * whole + 2 * AHEAD
+    assert counted["count"] <= (1 - share) * whole + 2 * DUAL_SWEEPS
     np.testing.assert_allclose(model.path_.values, alone.path_.values)
     assert model.lam_ == alone.lam_
     np.testing.assert_allclose(model.path_.value, alone.path_.value)
@@ -65,7 +65,7 @@ def test_a_fit_that_ended_is_read(ratings, counted, tmp_path):
     counted["count"] = 0
     with gm.checkpoints(tmp_path):
         again = NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
-    assert counted["count"] <= 2 * AHEAD  # for the certificate
+    assert counted["count"] <= 2 * DUAL_SWEEPS  # for the certificate
     np.testing.assert_allclose(again.predict(ratings[:2]), first.predict(ratings[:2]))
 
 
@@ -84,7 +84,7 @@ def test_checkpoints_of_another_fit_are_refused(ratings, tmp_path):
     others = (
         (NuclearCompletion(random_state=0, lam=5.0), ratings, "other lam"),
         (NuclearCompletion(random_state=0, lam=4.0), (rows, cols, values + 1), "other ratings"),
-        (NuclearCompletion(random_state=0, lam=4.0, tol=1e-2), ratings, "ends otherwise"),
+        (NuclearCompletion(random_state=0, lam=4.0, tol=1e-2), ratings, "another format"),
         (ImplicitCompletion(random_state=0), (rows, cols, np.abs(values)), "other estimator"),
     )
     for model, given, why in others:

@@ -353,7 +353,7 @@ def test_a_value_below_the_bound_has_not_converged():
     model = Model.of(gm.problems.sdp(np.eye(2), [1e-3 * np.eye(2)], [1e-3]))
     settings = Settings(rank=None, tol=1e-4, rng=np.random.default_rng(0))
     judge, y = Judge(model, settings, "auto"), np.array([1000.0])
-    judge.see(Candidate(np.eye(2)[:, :1], y))
+    judge.process(Candidate(np.eye(2)[:, :1], y))
     assert judge.converged and judge.best.value == pytest.approx(1.0)
     lower = model.objective.image(np.sqrt(0.95) * np.eye(2)[:, :1])
     found = constrained_certificate(model, lower, judge.point, y)

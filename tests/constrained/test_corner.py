@@ -88,7 +88,7 @@ def test_other_constraints_are_no_corner():
     ):
         problem = gm.Problem(objective, constraints=constraint)
         assert Model.of(problem).corner is None
-        with pytest.raises(ValueError, match="give a corner of M"):
+        with pytest.raises(ValueError, match="fix a corner of M"):
             gm.minimize(problem, "anchored-newton")
     started = gm.minimize(free, "anchored-newton", init=np.eye(4), rank=4, tol=1e-6)
     assert started.value <= 1e-10

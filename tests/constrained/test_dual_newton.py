@@ -8,7 +8,7 @@ import gramian as gm
 from benchmarks._sdp.graphs import hamming
 from benchmarks._sdp.instances import Instance
 from gramian.constrained import polish
-from gramian.constrained.dual_newton import Centre, Scaled
+from gramian.constrained.dual_newton import ScaledProgram, Subproblem
 from gramian.constrained.model import Model
 from gramian.maps import Entries
 from gramian.objectives import Linear
@@ -46,13 +46,13 @@ def test_the_derivative_is_that_of_the_gradient(rows, above):
     pairs = pairs[rng.permutation(len(pairs))[: 7 if rows == "few" else 90]]
     lower = np.where(rng.random(len(pairs)) < 0.5, 0.3, -5.0)
     bounds = gm.Constraint(Entries(pairs, n), lower, np.where(lower == 0.3, 0.3, 5.0))
-    scaled = Scaled(Model.of(gm.Problem(Linear(np.eye(n)), constraints=bounds)))
+    scaled = ScaledProgram(Model.of(gm.Problem(Linear(np.eye(n)), constraints=bounds)))
     assert scaled.full == (rows == "many")
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
     W = (Q * np.r_[np.linspace(0.5, 2, above), np.linspace(-2, -0.5, n - above)]) @ Q.T
     y, s, sigma = 0.1 * rng.standard_normal(len(pairs)), np.zeros(len(pairs)), 1.7
     M = W + sigma * (scaled.C - scaled.adjoint(y))
-    centre = Centre(scaled, scaled.C, M, s, sigma)
+    centre = Subproblem(scaled, scaled.C, M, s, sigma)
     point = centre.at(y)
     assert point.below == n - above
     d, h = rng.standard_normal(y.size), 1e-6
@@ -94,8 +94,8 @@ def test_rows_that_differ_in_size_are_met_by_few_products(monkeypatch):
     """A diagonal matrix moved off its edges, more of them than are solved for directly."""
     n = 110
     model = Model.of(gm.problems.lovasz_theta(random_graph(n, 0.3)))
-    assert model.bounds.size > polish.DIRECT
-    monkeypatch.setattr(polish, "STEP_PRODUCTS", 20)
+    assert model.bounds.size > polish.MAX_FALLBACK_ROWS
+    monkeypatch.setattr(polish, "MAX_STEP_PRODUCTS", 20)
     L = np.diag(np.geomspace(1e-2, 1.0, n))
     L /= np.linalg.norm(L)
     moved = L + 1e-5 * np.random.default_rng(0).standard_normal(L.shape)

@@ -5,7 +5,7 @@ import pytest
 
 import gramian as gm
 from benchmarks._ends import sdp as planted
-from gramian.constrained.interior_point import Point, Step
+from gramian.constrained.interior_point import InteriorPoint, Iteration
 from gramian.constrained.model import Model
 from gramian.constrained.standard_form import StandardForm
 from gramian.linalg.svec import svec
@@ -136,7 +136,7 @@ def test_blocks_single_entries_and_bounds_on_both_sides():
 def test_a_step_takes_its_share_of_every_residual():
     C, A, b, _ = dense_of(9, 7)
     form = StandardForm(Model.of(gm.problems.sdp(C, list(A), b)))
-    step = Step(form, Point.first(form))
+    step = Iteration(form, InteriorPoint.first(form))
     move = step.direction(-step.values, -1.0, 1.0)
     np.testing.assert_allclose(step.A @ move.x - form.b * move.tau, step.primal, atol=1e-10)
     cost = np.concatenate([svec(c) for c in form.C])

@@ -46,9 +46,7 @@ def test_of_mixtures_the_least_error_decides_and_of_equals_the_model():
 def test_the_path_says_what_was_done_and_what_was_not():
     taken = chosen_by(flips(0, 20), [0.0, 3.0], **NAMES)
     assert taken.gained and taken.value == 3.0 and taken.held_out == 100
-    assert str(taken) == (
-        "lam = 3 was taken: error 0.3 of 100 held out, where nothing at all has 0.5"
-    )
+    assert str(taken) == ("lam = 3 was chosen: error 0.3 on 100 held out (nothing at all: 0.5)")
     kept = chosen_by(flips(0, 0), [0.0, 3.0], **NAMES)
     assert isinstance(kept, EvidencePath) and not kept.gained and kept.value == 0.0
     assert str(kept).startswith("nothing is gained by learning: nothing at all is kept")
@@ -83,7 +81,7 @@ def test_old_names_warn_and_say_what_the_path_holds(old, new):
 def test_a_path_without_a_baseline_has_the_same_attributes():
     path = path_of_lam("RMSE of ratings")
     assert path.value == 2.0 and path.gained and path.nothing is None
-    assert str(path) == "lam = 2 was taken: RMSE of ratings 0.5 of 10 held out"
+    assert str(path) == "lam = 2 was chosen: RMSE of ratings 0.5 on 10 held out"
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.1, 100.0], [4.0, 2.0, 1.0]])

@@ -171,7 +171,7 @@ def limited(monkeypatch, share=0.98):
             asked.append(plain(problem, device, rank))
         return asked[-1]
 
-    monkeypatch.setattr(room, "LEAST", 60)
+    monkeypatch.setattr(room, "MIN_BLOCK_ROWS", 60)
     for name in ("run", "completion._selection", "completion.nuclear_completion"):
         monkeypatch.setattr(import_module(f"gramian.{name}"), "place_for", of)
     return asked
@@ -214,7 +214,7 @@ def test_steps_in_float32(name, device, monkeypatch):
     problem = PROBLEMS[name]()
     expected = gm.minimize(problem, tol=1e-3, device=device, dtype="float32")
     limited(monkeypatch)
-    monkeypatch.setattr(room, "LEAST", 5)
+    monkeypatch.setattr(room, "MIN_BLOCK_ROWS", 5)
     found = gm.minimize(problem, tol=1e-3, device=device, dtype="float32")
     assert found.route[0] == "data in blocks"
     assert found.value >= expected.certificate.lower_bound
@@ -244,8 +244,8 @@ def test_samples_of_triplets(device, monkeypatch):
 def test_samples_of_active_triplets(device, monkeypatch):
     expected = LMNN(device=device).fit(X, Y)
     varying = int(np.sum(np.ptp(X, axis=0) > 0))  # constant features are left out
-    free = 8.0 * len(X) * varying * (room.SEEN + 0.8)
-    monkeypatch.setattr(room, "LEAST", 20)
+    free = 8.0 * len(X) * varying * (room.PRODUCT_COPIES + 0.8)
+    monkeypatch.setattr(room, "MIN_BLOCK_ROWS", 20)
     monkeypatch.setattr(arrays.Place, "free_memory", lambda self: free)
     found = LMNN(device=device).fit(X, Y)
     assert found.result_.route[0] == "data in blocks"

@@ -141,7 +141,7 @@ def test_held_out_links_choose_the_number_of_waves():
     told = RegPCP(n_clusters=2, n_basis=100, random_state=0).fit(ring, **links)
     np.testing.assert_allclose(told.kernel_factor_, fitted.kernel_factor_, atol=1e-6)
     assert not hasattr(told, "setting_path_")
-    assert "n_basis = 100 was taken" in str(fitted.setting_path_)
+    assert "n_basis = 100 was chosen" in str(fitted.setting_path_)
 
 
 def test_a_few_links_leave_the_kernel_alone_unless_its_rank_is_too_small():

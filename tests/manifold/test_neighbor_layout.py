@@ -205,11 +205,6 @@ def test_copies_of_different_classes_have_none():
     np.testing.assert_array_equal(fitted.embedding_[:20], fitted.embedding_[150:])
 
 
-def test_numbers_are_no_classes():
-    with pytest.raises(ValueError, match="y must hold classes"):
-        NeighborLayout().fit(X[SEEN], X[SEEN, 2] + 0.5 * np.arange(150))
-
-
 def test_continuous_targets_are_ignored():
     points, _ = make_blobs(40, random_state=0)
     layout = NeighborLayout(rounds=1, tol=0.1, random_state=0)

@@ -122,7 +122,7 @@ def test_the_ridge_adds_its_share_of_the_trace():
 
 def test_ending_before_the_last_round_still_certifies_all_triplets(monkeypatch):
     """After one round some triplets are newly violated: they count."""
-    monkeypatch.setattr(active_set, "ROUNDS", 1)
+    monkeypatch.setattr(active_set, "MAX_ROUNDS", 1)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         learner = LMNN(**PLAIN, tol=1e-9).fit(X, Y)
     value = gm.problems.lmnn(X, Y, 3, 1.0).value(learner.components_.T)
@@ -133,7 +133,11 @@ def test_ending_before_the_last_round_still_certifies_all_triplets(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "name", "size"),
-    [(active_set, "FEW", 3), (_impostors, "ROWS", 7), (active_set, "SLACK", 1e-3)],
+    [
+        (active_set, "MIN_SAMPLED_ANCHORS", 3),
+        (_impostors, "ROWS", 7),
+        (active_set, "MAX_ACTIVE_SLACK", 1e-3),
+    ],
 )
 def test_sizes_of_the_search_change_no_value(module, name, size, monkeypatch, sharp):
     """Coarse first rounds, small blocks, triplets that come and go."""
@@ -550,7 +554,7 @@ def test_first_rounds_in_float32_end_at_the_same_optimum(monkeypatch):
     X, y = samples(300, 6)
     asked = {**PLAIN, "tol": 1e-8}
     double = LMNN(**asked).fit(X, y)
-    monkeypatch.setattr(active_set, "MANY", 0)
+    monkeypatch.setattr(active_set, "MIN_FLOAT32_TERMS", 0)
     single = LMNN(**asked).fit(X, y)
     for fit in (double, single):
         assert fit.certificate_.relative_gap <= 1e-8

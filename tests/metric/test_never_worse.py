@@ -71,7 +71,7 @@ def test_what_was_chosen_is_told_and_kept(learner, tmp_path):
     path = fitted.path_
     assert path.value == (fitted.shrinkage_ if learner in SHRUNK else fitted.lam_)
     assert path.errors[path.chosen] <= path.errors[0]
-    assert ("was taken" in str(path)) == path.gained
+    assert ("was chosen" in str(path)) == path.gained
     order = np.random.default_rng(1).permutation(len(KIND))
     turned = learner(tol=1e-2).fit(SCALED[order], KIND[order])
     np.testing.assert_allclose(turned.path_.errors, path.errors, atol=0.02)

@@ -138,7 +138,7 @@ def test_sweeps_never_raise_F(ridge, seed, rank):
 @OFFSETS
 @pytest.mark.parametrize("solver", ["alternating", "auto"])
 def test_the_optimum_of_another_solver_is_reached(ridge, solver, monkeypatch):
-    monkeypatch.setattr("gramian.solvers.auto.COMPLETED_ORDER", 10)
+    monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     problem = completion(ridge=ridge)
     known = gm.minimize(problem, "staircase", tol=1e-9)
     found = gm.minimize(problem, solver, tol=1e-7)
@@ -156,8 +156,8 @@ def soft_threshold(R, lam):
 
 @pytest.mark.parametrize("first", [4, 120])
 def test_auto_adds_columns_up_to_the_rank_of_the_optimum(first, monkeypatch):
-    monkeypatch.setattr("gramian.solvers.auto.COMPLETED_ORDER", 10)
-    monkeypatch.setattr("gramian.methods.sweeping.FIRST", first)
+    monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
+    monkeypatch.setattr("gramian.methods.sweeping.START_DIRECTIONS", first)
     R = np.random.default_rng(0).normal(size=(60, 50))
     best, rank = soft_threshold(R, 2.0)
     rows, cols = np.indices(R.shape).reshape(2, -1)
@@ -170,7 +170,7 @@ def test_auto_adds_columns_up_to_the_rank_of_the_optimum(first, monkeypatch):
 
 def test_nothing_above_the_weight_leaves_0(monkeypatch):
     """No direction falls at 0: the answer is 0, and proved."""
-    monkeypatch.setattr("gramian.solvers.auto.COMPLETED_ORDER", 10)
+    monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     result = gm.minimize(completion(lam=1e3), tol=1e-6)
     assert result.status is gm.Status.CONVERGED
     assert np.sum(result.factor**2) <= 1e-12 and result.certificate.proved
@@ -227,10 +227,10 @@ def test_roots_stiffness_and_a_gram_matrix_are_part_of_every_row(compiled, dtype
 
 @OFFSETS
 def test_sweeps_in_single_precision_reach_the_optimum_too(ridge, monkeypatch):
-    monkeypatch.setattr("gramian.solvers.auto.COMPLETED_ORDER", 10)
+    monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     problem = completion(ridge=ridge)
     known = gm.minimize(problem, "staircase", tol=1e-9)
-    monkeypatch.setattr("gramian.methods.alternating.SINGLE", 0)
+    monkeypatch.setattr("gramian.methods.alternating.MAX_FLOAT64_ENTRIES", 0)
     found = gm.minimize(problem, "alternating", tol=1e-4)
     assert found.factor.dtype == np.float64 and found.status is gm.Status.CONVERGED
     assert found.value == pytest.approx(known.value, rel=1e-4)

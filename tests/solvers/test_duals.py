@@ -6,7 +6,7 @@ import pytest
 import gramian as gm
 from gramian import problems
 from gramian.bounds import known_bound
-from gramian.methods.pencil import Bottoms
+from gramian.methods.pencil import PencilBounds
 from gramian.methods.repair import repaired, repaired_along, spare_along
 from gramian.objectives.whitened import whitening
 from gramian.problem import Problem
@@ -73,7 +73,7 @@ def test_the_lowest_of_a_pencil_are_found_and_proved():
     w = white.objective.dual(image)
     operator = white.objective.dual_operator(w)
     values, vectors = np.linalg.eigh(operator.dense())
-    bottoms = Bottoms(np.random.default_rng(0))
+    bottoms = PencilBounds(np.random.default_rng(0))
     form = operator.form()
     far = bottoms.look(form, float(np.abs(w).max()), 1e-12)
     assert far.value == pytest.approx(values[0], rel=1e-3)

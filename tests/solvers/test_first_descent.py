@@ -21,7 +21,7 @@ def looks(monkeypatch):
 
     def counted(self, image):
         result = on(self, image)
-        found.append(first_descent.DESCENT_STEPS - self.left)
+        found.append(first_descent.MAX_STEPS - self.left)
         return result
 
     monkeypatch.setattr(FirstDescent, "on", counted)
@@ -32,7 +32,11 @@ def looks(monkeypatch):
 def test_a_strongly_convex_one_ends_as_soon_as_its_gap_is_small(order, looks, monkeypatch):
     problem = gm.Problem(Sum([quadratic(order, 1), quadratic(order, 2)]))
     with monkeypatch.context() as patch:
-        patch.setattr(first_descent, "SOON", first_descent.GOAL * np.sqrt(1e-6))
+        patch.setattr(
+            first_descent,
+            "FIRST_GRADIENT_IN_ROOT_TOLERANCES",
+            first_descent.FINAL_GRADIENT_IN_TOLERANCES * np.sqrt(1e-6),
+        )
         far = gm.minimize(problem, tol=1e-6)
     whole, looks[:] = max(looks), []
     near = gm.minimize(problem, tol=1e-6)
@@ -43,10 +47,10 @@ def test_a_strongly_convex_one_ends_as_soon_as_its_gap_is_small(order, looks, mo
 
 
 def test_it_goes_on_where_a_look_was_too_early(looks, monkeypatch):
-    monkeypatch.setattr(first_descent, "SOON", 300.0)
+    monkeypatch.setattr(first_descent, "FIRST_GRADIENT_IN_ROOT_TOLERANCES", 300.0)
     problem = gm.Problem(Sum([quadratic(8, 3), quadratic(8, 4)]))
     result = gm.minimize(problem, tol=1e-8)
     assert result.certificate.relative_gap <= 1e-8
     assert len(looks) > 2
     assert looks == sorted(looks)
-    assert looks[-1] <= first_descent.DESCENT_STEPS
+    assert looks[-1] <= first_descent.MAX_STEPS

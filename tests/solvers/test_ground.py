@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from gramian.methods.lowest_eigenpairs import exact_ground
+from gramian.methods.lowest_eigenpairs import exact_eigenpairs
 
 
 @pytest.mark.parametrize("order", [30, 700])
@@ -13,7 +13,7 @@ def test_another_driver_takes_over_where_the_default_one_fails(monkeypatch, orde
     rng, eigh = np.random.default_rng(0), scipy.linalg.eigh
     G = rng.normal(size=(order, order))
     G = G + G.T
-    expected = exact_ground(G, 0.0, 5)
+    expected = exact_eigenpairs(G, 0.0, 5)
 
     def failing(*given, **named):
         if "driver" not in named:
@@ -21,6 +21,6 @@ def test_another_driver_takes_over_where_the_default_one_fails(monkeypatch, orde
         return eigh(*given, **named)
 
     monkeypatch.setattr(scipy.linalg, "eigh", failing)
-    found = exact_ground(G, 0.0, 5)
+    found = exact_eigenpairs(G, 0.0, 5)
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-10)
     assert found.vectors.shape == expected.vectors.shape

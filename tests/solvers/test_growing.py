@@ -16,7 +16,7 @@ def soft_threshold_value(R, lam):
 
 
 def test_auto_doubles_the_columns_up_to_the_rank_of_the_optimum(monkeypatch):
-    monkeypatch.setattr("gramian.solvers.auto.COMPLETED_ORDER", 10)
+    monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     rng = np.random.default_rng(0)
     R = rng.normal(size=(60, 50))
     best, rank = soft_threshold_value(R, 2.0)

@@ -76,7 +76,7 @@ def test_a_start_that_is_given_goes_to_the_staircase():
 def test_what_is_too_large_is_refused():
     rng = np.random.default_rng(0)
     map = Congruence(Entries([[0, 1]], 200), rng.standard_normal((200, 120)))
-    with pytest.raises(ValueError, match="it writes F out, up to order"):
+    with pytest.raises(ValueError, match="it accepts orders up to"):
         gm.minimize(gm.Problem(Composite(map, Squared(1.0), 1.0)), "primal-dual")
 
 

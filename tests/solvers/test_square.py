@@ -6,7 +6,7 @@ import pytest
 import gramian as gm
 from gramian.methods.base import Settings
 from gramian.methods.lbfgs import descend
-from gramian.methods.square import FLOOR, filled, lean, suits
+from gramian.methods.square import EIGENVALUE_SHIFT, filled, lean, suits
 from gramian.metric._impostors import _places
 from gramian.objectives import Composite
 from gramian.problem import Problem
@@ -72,7 +72,7 @@ def test_filled_has_orthogonal_columns_and_adds_the_floor():
     gram = root.T @ root
     assert np.allclose(gram, np.diag(sizes**2))
     extra = root @ root.T - L @ L.T
-    assert np.allclose(extra, FLOOR * np.sum(L * L) / D * np.eye(D))
+    assert np.allclose(extra, EIGENVALUE_SHIFT * np.sum(L * L) / D * np.eye(D))
 
 
 def test_lean_keeps_what_carries(problem):

@@ -14,18 +14,18 @@ from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.methods import newton, staircase_bounds, staircase_steps
 from gramian.methods.base import Settings
 from gramian.methods.columns import compress
-from gramian.methods.cone_search import COLUMNS
+from gramian.methods.cone_search import MAX_COLUMNS
 from gramian.methods.lowest_eigenpairs import (
     DENSE_ORDER,
-    EXACT_ORDER,
-    estimated_ground,
-    factored_ground,
+    estimated_eigenpairs,
+    factored_eigenpairs,
 )
 from gramian.methods.newton import newton_direction
-from gramian.methods.staircase import _Climb
-from gramian.methods.staircase_bounds import CRAWLS
+from gramian.methods.staircase import _StaircaseRun
+from gramian.methods.staircase_bounds import SLOW_CERTIFICATES
 from gramian.objectives import Composite
 from gramian.objectives.preconditioning import row_preconditioner
+from gramian.proofs import EXACT_ORDER
 from tests.cases import BY_NAME, psd, symmetric
 from tests.slow import slow
 
@@ -75,23 +75,23 @@ def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where
     factor = large_result.factor
     if where == "far":
         factor = factor + 0.3 * rng.standard_normal(factor.shape)
-    below = _Climb(large, Settings(rank=None, tol=1e-6, rng=rng)).below
+    below = _StaircaseRun(large, Settings(rank=None, tol=1e-6, rng=rng)).bounds
     image = large.objective.image(factor)
     truth = np.linalg.eigvalsh(large.objective.gradient(image).dense())[0]
     for steps in (20, 60, 200):
-        ground = below.ground(image, steps)
-        assert ground.bound <= truth + 1e-10
-        assert ground.bound <= ground.hope
+        eigenpairs = below.eigenpairs(image, steps)
+        assert eigenpairs.bound <= truth + 1e-10
+        assert eigenpairs.bound <= eigenpairs.hope
 
 
 @pytest.mark.slow
 def test_a_start_that_passed_the_lowest_eigenvector_by_does_not_end_the_run(large, large_result):
     """From an eigenvector in the middle a few Lanczos steps see nothing below it."""
-    below = _Climb(large, Settings(rank=None, tol=0.5, rng=np.random.default_rng(2))).below
+    below = _StaircaseRun(large, Settings(rank=None, tol=0.5, rng=np.random.default_rng(2))).bounds
     image = large.objective.image(0.97 * large_result.factor)
     values, vectors = np.linalg.eigh(large.objective.gradient(image).dense())
     below.vector = vectors[:, values.size // 2]
-    certificate = below.certify(image, below.ground(image, 2))
+    certificate = below.certify(image, below.eigenpairs(image, 2))
     assert certificate.lambda_min <= values[0] + 1e-10
     assert certificate.lower_bound <= large_result.value
     assert below.bounds.best is None
@@ -99,14 +99,14 @@ def test_a_start_that_passed_the_lowest_eigenvector_by_does_not_end_the_run(larg
 
 def test_ranks_beyond_the_widest_search_are_reached():
     """‖M − K‖² on a slice, with more positive eigenvalues than a search has columns."""
-    n = 2 * COLUMNS + 10
+    n = 2 * MAX_COLUMNS + 10
     rng = np.random.default_rng(2)
     A, B = psd(rng, n) + 0.1 * np.eye(n), psd(rng, n) + 0.1 * np.eye(n)
     problem = problems.quadratic(A, B, symmetric(rng, n))
     result = gm.minimize(problem, "staircase", tol=1e-6)
     reference = gm.minimize(problem, "projected-gradient", tol=1e-9, max_iter=3000)
     assert result.status is gm.Status.CONVERGED
-    assert result.rank > COLUMNS
+    assert result.rank > MAX_COLUMNS
     assert result.value == pytest.approx(reference.value, rel=2e-6)
 
 
@@ -223,11 +223,11 @@ def test_a_sparse_factor_tells_eigenvalues_apart_that_products_do_not():
     values, vectors = np.linalg.eigh(gradient.dense())
     start = np.random.default_rng(0).standard_normal(problem.order)
     for guess in (values[0] - 1e-6, 0.5 * values[0]):
-        found = factored_ground(gradient.form(), 6, guess=guess, start=start, lift=1.0)
+        found = factored_eigenpairs(gradient.form(), 6, guess=guess, start=start, lift=1.0)
         np.testing.assert_allclose(found.values, values[:6], atol=1e-9)
         assert found.bound <= values[0] + 1e-12 and found.hope - found.bound < 1e-7
         assert np.linalg.norm(vectors[:, :1].T @ found.vectors) == pytest.approx(1.0, abs=1e-6)
-    rough = estimated_ground(gradient, factor, 0.0, 6, steps=40, start=start, lift=1.0)
+    rough = estimated_eigenpairs(gradient, factor, 0.0, 6, steps=40, start=start, lift=1.0)
     assert rough.hope - rough.bound > 1e-5
 
 
@@ -237,11 +237,13 @@ def test_gaps_that_stay_near_are_closed_by_a_repaired_dual_vector(monkeypatch):
     best = gm.minimize(problem, tol=1e-6)
     point = problem.objective.image(compress(best.factor, best.rank - 1))
     monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)
-    below = _Climb(problem, Settings(rank=None, tol=5e-3, rng=np.random.default_rng(0))).below
-    for _ in range(CRAWLS):
-        certificate = below.certify(point, below.ground(point))
+    below = _StaircaseRun(
+        problem, Settings(rank=None, tol=5e-3, rng=np.random.default_rng(0))
+    ).bounds
+    for _ in range(SLOW_CERTIFICATES):
+        certificate = below.certify(point, below.eigenpairs(point))
         assert certificate.relative_gap > 0.1 and below.dual is None
-    repaired = below.certify(point, below.ground(point))
+    repaired = below.certify(point, below.eigenpairs(point))
     assert repaired.relative_gap <= 5e-3 and below.dual is not None
     proved = gm.certify(problem, point.factor, dual=below.dual)
     assert proved.proved and proved.relative_gap <= 5e-3

@@ -1,4 +1,4 @@
-"""Loops over problems: constraints by the augmented Lagrangian and its relatives."""
+"""Methods for problems with linear constraints."""
 
 from gramian.constrained.certify import certify
 from gramian.constrained.registry import METHODS

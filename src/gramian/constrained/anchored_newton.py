@@ -1,16 +1,16 @@
-"""Newton's method on the free rows of a factor whose corner is held.
+"""Newton's method on the free rows of a factor with a fixed corner.
 
     L = [R 0; X V],   F(L) = Σ_e φ_e(z_e),   z_e = ⟨A_e, LLᵀ⟩,   w = φ'(z),   Ω = (Σ_e w_e A_e)_free
     (JᵀDJ + 2 Ω ⊗ I + λI) s = −∇F,   J = ∂z/∂(X, V),   D = diag φ''(z)
-    s ← −(…)⁻¹(∇F + JᵀD q(s)),   q(s) = ⟨A_e, ssᵀ⟩, what z changes by beside Js
+    s ← −(…)⁻¹(∇F + JᵀD q(s)),   q(s) = ⟨A_e, ssᵀ⟩, the change of z in addition to Js
 
-The last line is repeated a few times with the same factor, as long as F falls: valleys of F are
-curved, and z is a quadratic (the geodesic acceleration of Transtrum and Sethna 2012 is one of it).
-λ grows until the pivots are positive and F falls as foretold, and shrinks after steps that did. The
-start is harmonic: every free row is the mean of what it is measured from, the corner held (Tutte
-1963); the columns V beside it are random, for in more dimensions than asked for there are fewer
-minima to be caught in. Where F has fallen by little of what the gap still is, a column along the
-vector of a negative eigenvalue of Ω joins. Rows are eliminated in one order, found at the start.
+The last line is repeated a few times with the same factorisation while F decreases: valleys of F
+are curved, and z is quadratic (the geodesic acceleration of Transtrum and Sethna 2012 is one
+repetition). λ increases until the pivots are positive and F decreases as predicted, and decreases
+after steps that did. The start is harmonic: every free row is the mean of the points it is measured
+from, with the corner fixed (Tutte 1963); the additional columns V are random, since F has fewer
+local minima in more dimensions. If F decreases by a small fraction of the remaining gap, a column
+along an eigenvector of a negative eigenvalue of Ω is added. The elimination order is computed once.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from gramian.methods.base import Settings
 Array = NDArray[np.floating]
 
 EXTRA_COLUMNS = 3
-"""Columns V to begin with."""
+"""Initial number of columns V."""
 
-FIRST = 1e-3
-"""λ to begin with, beside the diagonal of the Hessian."""
+FIRST_DAMPING = 1e-3
+"""Initial λ, relative to the diagonal of the Hessian."""
 
-FAILED, POOR, GOOD = 8.0, 4.0, 0.2
-"""What λ is multiplied by where a pivot is not positive, where F fell short of what was foretold,
-and where it did not."""
+PIVOT_DAMPING_FACTOR, POOR_DAMPING_FACTOR, GOOD_DAMPING_FACTOR = 8.0, 4.0, 0.2
+"""Factors of λ if a pivot is not positive, if F decreases less than predicted, and if it decreases
+as predicted."""
 
-HALF, MOST_OF_IT, LEAST = 0.25, 0.75, 1e-3
-"""Parts of the fall foretold: below the first λ grows, above the second it shrinks, and a step with
-less than the third is not taken."""
+POOR_DECREASE_RATIO, GOOD_DECREASE_RATIO, MIN_DECREASE_RATIO = 0.25, 0.75, 1e-3
+"""Ratios of actual to predicted decrease: below the first λ grows, above the second it shrinks, and
+below the third a step is rejected."""
 
-TRIES, CURVED, NEWTON_STEPS, LOOK = 40, 5, 2000, 5
-"""Factorisations for one step, its corrections for the curve, steps in all, and steps between two
-points that are told."""
+MAX_FACTORISATIONS, MAX_CORRECTIONS, MAX_NEWTON_STEPS, STEPS_PER_POINT = 40, 5, 2000, 5
+"""Maximum number of factorisations per step, of corrections for curvature, of steps, and number of
+steps between two points that are yielded."""
 
-SLOW = 0.02
-"""The part of the gap that F has to fall by between two points for the columns to be enough."""
+MIN_DECREASE_PER_GAP = 0.02
+"""Decrease of F between two such points, relative to the gap, below which a column is added."""
 
-RIDGE = 1e-9
-"""What is added to the harmonic equations, for rows that nothing ties to the corner."""
+HARMONIC_RIDGE = 1e-9
+"""Ridge of the harmonic equations, for rows not connected to the corner."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why a problem is not of this kind."""
+    """Why the method does not accept a problem; None if it does."""
     if model.corner is None:
-        return "it takes a sum of losses of sparse ⟨A_e, M⟩ and constraints that give a corner of M"
+        return "it takes a sum of losses of sparse ⟨A_e, M⟩ and constraints that fix a corner of M"
     return None
 
 
@@ -73,30 +73,30 @@ def anchored_newton(
     *,
     columns: int = EXTRA_COLUMNS,
 ) -> Iterator[Candidate]:
-    """Steps from the harmonic start, or from a factor given, and a column more where one helps."""
+    """Steps from the harmonic start, or from a given factor, adding columns where they help."""
     corner = model.corner
     assert corner is not None
     newton = _Newton(corner)
     extra = columns if settings.rank is None else max(0, settings.rank - corner.held.size)
     L = _held(corner, factor) if factor.shape[1] else newton.start(extra, settings.rng)
-    value = told = newton.value(L)
-    for step in range(1, NEWTON_STEPS):
+    value = yielded = newton.value(L)
+    for step in range(1, MAX_NEWTON_STEPS):
         L, new = newton.step(L, value)
         stuck, value = new >= value, new
-        if step % LOOK and not stuck:
+        if step % STEPS_PER_POINT and not stuck:
             continue
         yield Candidate(L, _multipliers(corner, L), {"violation": 0.0, "steps": float(step)})
-        slow = stuck or told - value <= SLOW * guide.gap
+        slow = stuck or yielded - value <= MIN_DECREASE_PER_GAP * guide.gap
         wider = _with_column(corner, L, guide) if slow and settings.rank is None else None
         if wider is not None:
             L, value = wider, newton.value(wider)
         elif stuck:
             return
-        told = value
+        yielded = value
 
 
 class _Newton:
-    """The steps, with λ kept from one to the next."""
+    """The steps, with λ kept between them."""
 
     def __init__(self, corner: Corner) -> None:
         self.corner, self.damping = corner, 0.0
@@ -110,7 +110,7 @@ class _Newton:
         self.place = place[corner.free]
 
     def _elimination(self) -> Array:
-        """The place of every free row in an order that fills in little."""
+        """The position of every free row in an order with little fill-in."""
         free = self.corner.free
         pattern = abs(self.corner.adjoint(np.ones(self.corner.measured)))[free][:, free]
         sums = np.asarray(pattern.sum(axis=1)).ravel()
@@ -124,12 +124,12 @@ class _Newton:
         equal = corner.adjoint(np.ones(corner.measured))
         inside = sp.csc_array(equal[free][:, free])
         size = float(np.max(np.abs(inside.diagonal()), initial=0.0)) or 1.0
-        ridge = RIDGE * size * sp.eye_array(free.size)
+        ridge = HARMONIC_RIDGE * size * sp.eye_array(free.size)
         across = equal[free][:, corner.held].toarray()
         L = np.zeros((corner.order, d + extra))
         L[corner.held, :d] = corner.root
         L[free, :d] = -splu(sp.csc_array(inside + ridge)).solve(across) @ corner.root
-        # Where all distances are short, so are those of their mean.
+        # If all distances are short, so are those of the mean positions.
         off = np.abs(corner.image(L) - np.broadcast_to(corner.loss.centre, corner.measured))
         length = np.sqrt(float(np.median(off)))
         L[free, d:] = length / np.sqrt(max(extra, 1)) * rng.standard_normal((free.size, extra))
@@ -139,22 +139,22 @@ class _Newton:
         return self.corner.loss.value(self.corner.image(L))
 
     def step(self, L: Array, value: float) -> tuple[Array, float]:
-        """The next factor and its value; the same where no step lowers it."""
+        """The next factor and its value; unchanged if no step decreases F."""
         H, J, bend, gradient = self._model(L)
         if self.damping == 0:
-            self.damping = FIRST * (float(np.mean(np.abs(H.diagonal()))) or 1.0)
+            self.damping = FIRST_DAMPING * (float(np.mean(np.abs(H.diagonal()))) or 1.0)
         eye = sp.eye_array(H.shape[0], format="csc")
-        for _ in range(TRIES):
+        for _ in range(MAX_FACTORISATIONS):
             clock.check()
             factorised = _definite(sp.csc_array(H + self.damping * eye))
             if factorised is None:
-                self.damping *= FAILED
+                self.damping *= PIVOT_DAMPING_FACTOR
                 continue
             s = -factorised.solve(gradient)
             foretold = -float(gradient @ s + 0.5 * (s @ (H @ s)))
             change = self._wide(s, L)
             best = self.value(L + change), change
-            for _ in range(CURVED):
+            for _ in range(MAX_CORRECTIONS):
                 bent = gradient + J.T @ (bend * self.corner.image(change))
                 change = self._wide(-factorised.solve(bent), L)
                 reached = self.value(L + change)
@@ -162,10 +162,16 @@ class _Newton:
                     break
                 best = reached, change
             part = (value - best[0]) / foretold if foretold > 0 else -1.0
-            if part >= LEAST and best[0] < value:
-                self.damping *= GOOD if part > MOST_OF_IT else POOR if part < HALF else 1.0
+            if part >= MIN_DECREASE_RATIO and best[0] < value:
+                self.damping *= (
+                    GOOD_DAMPING_FACTOR
+                    if part > GOOD_DECREASE_RATIO
+                    else POOR_DAMPING_FACTOR
+                    if part < POOR_DECREASE_RATIO
+                    else 1.0
+                )
                 return L + best[1], best[0]
-            self.damping *= POOR
+            self.damping *= POOR_DAMPING_FACTOR
         return L, value
 
     def _wide(self, s: Array, L: Array) -> Array:
@@ -175,7 +181,7 @@ class _Newton:
         return change
 
     def _model(self, L: Array) -> tuple[sp.csc_array, sp.csr_array, Array, Array]:
-        """JᵀDJ + 2Ω ⊗ I, J, D and Jᵀw, unknowns in the order of elimination."""
+        """JᵀDJ + 2Ω ⊗ I, J, D and Jᵀw, with unknowns in the order of elimination."""
         corner, r = self.corner, L.shape[1]
         z, n = corner.image(L), corner.free.size
         w = corner.loss.gradient(z)
@@ -190,7 +196,7 @@ class _Newton:
 
 
 def _definite(H: sp.csc_array) -> Any:
-    """LU in the order given, None where a pivot is not positive."""
+    """LU in the given order; None if a pivot is not positive."""
     try:
         lu = splu(H, **{**SYMMETRIC, "permc_spec": "NATURAL"})
     except RuntimeError:  # exactly singular
@@ -201,7 +207,7 @@ def _definite(H: sp.csc_array) -> Any:
 
 
 def _held(corner: Corner, factor: Array) -> Array:
-    """A factor with the same free part whose corner is R: LQ for the Q that turns L_K into it."""
+    """A factor with the same free part whose corner is R: LQ for the Q that rotates L_K to it."""
     d = corner.held.size
     wide = np.hstack([factor, np.zeros((factor.shape[0], max(0, d - factor.shape[1])))])
     U, _, Vt = np.linalg.svd(wide[corner.held].T @ corner.root)
@@ -213,16 +219,16 @@ def _held(corner: Corner, factor: Array) -> Array:
 
 
 def _multipliers(corner: Corner, L: Array) -> Array:
-    """y for which the slack leaves the corner of L alone: (𝒜*(w)L)_K = YR."""
+    """y for which the slack is zero on the corner of L: (𝒜*(w)L)_K = YR."""
     G = corner.adjoint(corner.loss.gradient(corner.image(L)))[corner.held] @ L
     Y = np.linalg.solve(corner.root.T, G[:, : corner.held.size].T).T
     return corner.multipliers(0.5 * (Y + Y.T))
 
 
 def _with_column(corner: Corner, L: Array, guide: Guide) -> Array | None:
-    """A column along the vector of the slack's negative eigenvalue, None where F does not fall.
+    """Add a column along the negative eigenvector of the slack; None if F does not decrease.
 
-    F(LLᵀ + τ²vvᵀ) is least at τ² = −⟨w, 𝒜(vvᵀ)⟩/⟨𝒜(vvᵀ), D𝒜(vvᵀ)⟩, to second order.
+    F(LLᵀ + τ²vvᵀ) has its minimum at τ² = −⟨w, 𝒜(vvᵀ)⟩/⟨𝒜(vvᵀ), D𝒜(vvᵀ)⟩, to second order.
     """
     vector = guide.negative()
     if vector is None or L.shape[1] >= L.shape[0]:

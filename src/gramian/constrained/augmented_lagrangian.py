@@ -2,25 +2,27 @@
 
     min over L of  F(LLᵀ) + Σ_i σ_i/2 dist²(𝒜(LLᵀ)_i − y_i/σ_i, [l_i, u_i]) − y_i²/(2σ_i)
 
-and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. The rule:
+and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. Rules:
 
-- σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 is the
-  same for a problem in any units, and rows whose violation has a unit of its own are in that;
-- a round ends where the gradient is a hundredth of the violation, both relative, or after a while;
-- where rounds end for their steps, M being one block, the steps become those of K in L = DK with
-  D_ii² = M_ii beside their mean, and ‖A_i‖ that in the metric halfway, ‖D^½A_iD^½‖. Where M_ii
-  differ by orders of magnitude that takes a tenth of the steps; all the way, multipliers of rows
-  that M hardly sees run away, and the bound with them;
-- where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
-  every round;
-- the multipliers are taken after every round. Where the violation has not fallen to a quarter of
-  the least so far, σ is multiplied by 5, unless the round ended before its gradient was small and
-  the violation fell all the same: what such a round lacks is steps.
+- σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 has the
+  same meaning in any units; rows whose violation has a unit of its own use that unit;
+- a round ends when the gradient is a hundredth of the violation, both relative, or at its maximum
+  number of steps;
+- if rounds end at that maximum and M is one block, the variable becomes K in L = DK with D_ii² =
+  M_ii relative to their mean, and ‖A_i‖ becomes ‖D^½A_iD^½‖. If the M_ii differ by orders of
+  magnitude, that takes a tenth of the steps; with ‖DA_iD‖, multipliers of rows with small entries
+  of M, and with them the bound, would diverge;
+- if the violation is within the tolerance and the gap is not, the gradient tolerance is divided by
+  five in every round;
+- the multipliers are updated after every round. If the violation is above a quarter of the smallest
+  so far, σ is multiplied by 5, unless the round ended at its maximum number of steps and the
+  violation decreased.
 
-Columns: those that r(r + 1)/2 > m asks for, half of them or 30 at first where the order is large.
-Where half of them carry nothing, they go; where the slack has a negative eigenvalue, its vector
-joins. Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier. Distances
-along a connected graph are kept in coordinates where its Laplacian is the identity.
+Columns: the smallest r with r(r + 1)/2 > m; at large order, at first half of that or 30. If half of
+the columns are negligible, they are dropped; if the slack has a negative eigenvalue, its
+eigenvector is added. If a row implies Mv = 0, L stays orthogonal to v, and the row needs no
+multiplier. Distances along a connected graph use coordinates in which its Laplacian is the
+identity.
 """
 
 from __future__ import annotations
@@ -35,44 +37,45 @@ from gramian.constrained.points import Candidate, Guide
 from gramian.losses import Augmented
 from gramian.methods.base import Settings
 from gramian.methods.columns import columns_by_size
-from gramian.methods.exact_lbfgs import MEMORY, Descent, descend_exactly
+from gramian.methods.exact_lbfgs import CORRECTION_PAIRS, Descent, descend_exactly
 from gramian.objectives import Composite
 from gramian.reductions.graph_whitening import centred_whitening
 
 Array = NDArray[np.floating]
 
-FIRST, GROWTH, LARGEST = 1.0, 5.0, 1e9
-"""σ to begin with, what it is multiplied by, and where that ends."""
+FIRST_PENALTY, PENALTY_GROWTH, MAX_PENALTY = 1.0, 5.0, 1e9
+"""Initial σ, the factor by which it grows, and its maximum."""
 
-ENOUGH = 0.25
-"""The part of the least violation so far that a round must reach for σ to stay."""
+KEPT_PENALTY_RATIO = 0.25
+"""Ratio of the violation to the smallest so far at which σ is kept."""
 
-FALLS = 0.9
-"""The part of it that counts as falling at all."""
+MIN_VIOLATION_DECREASE = 0.9
+"""Ratio of the violation to the smallest so far that counts as a decrease."""
 
-FIRST_ROUND_STEPS, STEPS_ADDED, MOST_ROUND_STEPS = 100, 50, 2000
-"""Steps of the first round, by how many more each further one may take, and the most."""
+FIRST_ROUND_STEPS, STEPS_ADDED, MAX_ROUND_STEPS = 100, 50, 2000
+"""Maximum steps of the first round, their increment per round, and their limit."""
 
-ROUNDS = 400
+MAX_ROUNDS = 400
 
-CUT, SHORT = 2, 1e-2
-"""Rounds running that end for their number of steps after which L is taken in units of its rows,
-and the part of the mean of M_ii that none is taken to be below there."""
+MAX_CUT_ROUNDS, MIN_DIAGONAL_RATIO = 2, 1e-2
+"""Consecutive rounds at the maximum number of steps after which L is scaled by the lengths of its
+rows, and the smallest M_ii used there, relative to their mean."""
 
-STRICTER, STRICTEST = 0.2, 1e-9
-"""What the gradient allowed is multiplied by where the dual lags, and where that ends."""
+GRADIENT_RATIO, MIN_GRADIENT = 0.2, 1e-9
+"""Factor of the gradient tolerance if the dual converges more slowly, and its minimum."""
 
-LARGE_ORDER, FIRST_COLUMNS = 1000, 30
-"""Orders above which so many columns, or half of those asked for, are enough to begin with."""
+MIN_LARGE_ORDER, FIRST_COLUMNS = 1000, 30
+"""Order above which this number of columns, or half the required number, is used at first."""
 
-CROWDED = 6
+MIN_ORDER_PER_COLUMN = 6
+"""Ratio of the order to the columns below which factors are hardly smaller than M."""
 
-DEAD = 1e-10
-"""The part of the largest eigenvalue of LᵀL below which a column carries nothing."""
+MIN_COLUMN_RATIO = 1e-10
+"""Ratio of an eigenvalue of LᵀL to the largest below which a column is negligible."""
 
-STUCK, FAR = 4, 1e4
-"""Rounds without progress after which the constraints are looked at alone, and a trace that may be
-one of a ray, in units of the usual."""
+MAX_STUCK_ROUNDS, MIN_RAY_TRACE = 4, 1e4
+"""Rounds without progress after which the violation alone is minimised, and the trace, in usual
+units, above which L may follow a ray."""
 
 
 def augmented_lagrangian(
@@ -82,13 +85,13 @@ def augmented_lagrangian(
     settings: Settings,
     guide: Guide,
     *,
-    penalty: float = FIRST,
-    memory: int = MEMORY,
+    penalty: float = FIRST_PENALTY,
+    memory: int = CORRECTION_PAIRS,
     uneven: bool = False,
 ) -> Iterator[Candidate]:
-    """Rounds of L-BFGS with an exact search, each with the multipliers of the last.
+    """Rounds of L-BFGS with an exact line search, with a multiplier update after each.
 
-    With `uneven` the M_ii are taken to differ by orders of magnitude from the first round on.
+    With `uneven`, the scaling for M_ii of different magnitudes is used from the second round.
     """
     bounds, L = model.bounds, factor if factor.shape[1] else first_factor(model, settings)
     null = None if model.face is None else model.face[0]
@@ -96,7 +99,7 @@ def augmented_lagrangian(
         L = L - null @ (null.T @ L)
     least, stuck, sigma, strict, cut = np.inf, 0, penalty, 1.0, 0
     lengths: Array | None = None
-    for round in range(ROUNDS):
+    for round in range(MAX_ROUNDS):
         norms, right = model.norms, model.right
         if lengths is not None:
             norms, right = model.sizes_in(np.sqrt(lengths))
@@ -106,12 +109,12 @@ def augmented_lagrangian(
         start = L if white is None else white.coordinates(L)
         place = start if lengths is None else start / lengths
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
-        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MOST_ROUND_STEPS)
+        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MAX_ROUND_STEPS)
         found = descend_exactly(
             objective if white is None else white.objective,
             start,
             iterations=steps,
-            # ⟨gradient, factor⟩ beside ‖C‖ tr M, in whatever coordinates.
+            # ⟨gradient, factor⟩ relative to ‖C‖ tr M, in any coordinates.
             tol=goal
             * model.left
             * float(np.sum(L * L))
@@ -125,30 +128,32 @@ def augmented_lagrangian(
         off = bounds.off(bounds.map.bilinear(L, L))
         violation = float(np.linalg.norm(off / norms)) / right
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
-        if violation <= settings.tol:  # what is missing is missing of the dual
-            strict = max(STRICTER * strict, STRICTEST)
-        falls = violation <= FALLS * least
+        if violation <= settings.tol:  # only the dual has not converged
+            strict = max(GRADIENT_RATIO * strict, MIN_GRADIENT)
+        falls = violation <= MIN_VIOLATION_DECREASE * least
         cut = cut + 1 if found.steps == steps else 0
-        uneven = uneven or cut >= CUT
-        slow = not (violation <= ENOUGH * least or (falls and found.steps == steps))
+        uneven = uneven or cut >= MAX_CUT_ROUNDS
+        slow = not (violation <= KEPT_PENALTY_RATIO * least or (falls and found.steps == steps))
         stuck = stuck + 1 if not falls and violation > settings.tol else 0
         least = min(least, violation)
-        told = {"violation": violation, "penalty": sigma, "steps": float(found.steps)}
-        yield Candidate(L, y, told, *_rays(model, L, y, found, stuck, settings))
-        if stuck > STUCK:
+        record = {"violation": violation, "penalty": sigma, "steps": float(found.steps)}
+        yield Candidate(L, y, record, *_rays(model, L, y, found, stuck, settings))
+        if stuck > MAX_STUCK_ROUNDS:
             stuck = 0
         if slow:
-            sigma = min(GROWTH * sigma, LARGEST)
+            sigma = min(PENALTY_GROWTH * sigma, MAX_PENALTY)
         L = _columns(model, L, settings, guide)
         lengths = _lengths(model, L) if uneven and white is None else None
 
 
 def first_factor(model: Model, settings: Settings) -> Array:
-    """A random factor of the size that the right-hand side asks for."""
+    """A random factor of the size given by the right-hand side."""
     n, bounds = model.order, model.bounds
     seen = bounds.size + (n if model.objective.facts.terms is None else model.objective.facts.terms)
     most = rank_for(seen)
-    columns = settings.rank or min(n, most, max(FIRST_COLUMNS, most // 2) if n > LARGE_ORDER else n)
+    columns = settings.rank or min(
+        n, most, max(FIRST_COLUMNS, most // 2) if n > MIN_LARGE_ORDER else n
+    )
     L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)
     z = bounds.map.bilinear(L, L) / model.norms
     target = np.clip(0.0, bounds.lower, bounds.upper) / model.norms
@@ -157,25 +162,25 @@ def first_factor(model: Model, settings: Settings) -> Array:
 
 
 def _lengths(model: Model, L: Array) -> Array | None:
-    """d with d_i² = M_ii beside their mean, None where L has a space or blocks of its own."""
+    """d with d_i² = M_ii relative to their mean; None if L has a null space or several blocks."""
     if model.face is not None or model.rows is None or len(model.blocks) > 1:
         return None
     squares = np.sum(L * L, axis=1, keepdims=True)
     mean = float(np.mean(squares))
     if not 0 < mean < np.inf:
         return None
-    lengths: Array = np.sqrt(np.maximum(squares / mean, SHORT))
+    lengths: Array = np.sqrt(np.maximum(squares / mean, MIN_DIAGONAL_RATIO))
     return lengths / np.sqrt(np.mean(lengths**2))
 
 
 def rank_for(rows: int) -> int:
-    """The least r with r(r + 1)/2 > m: then a local minimum is one, as a rule (Boumal 2016)."""
+    """The smallest r with r(r + 1)/2 > m: then local minima are usually global (Boumal 2016)."""
     return int((np.sqrt(8 * rows + 1) - 1) / 2) + 1
 
 
 def crowded(model: Model) -> bool:
-    """Whether factors are hardly smaller than M, √(2m) being more than a sixth of the order."""
-    return CROWDED * rank_for(model.bounds.size) > model.order
+    """Whether factors are hardly smaller than M: √(2m) is more than a sixth of the order."""
+    return MIN_ORDER_PER_COLUMN * rank_for(model.bounds.size) > model.order
 
 
 def _multipliers(model: Model, y: Array, penalty: Array, L: Array) -> Array:
@@ -186,19 +191,19 @@ def _multipliers(model: Model, y: Array, penalty: Array, L: Array) -> Array:
 def _rays(
     model: Model, L: Array, y: Array, found: Descent, stuck: int, settings: Settings
 ) -> tuple[Array | None, Array | None]:
-    """What may show that there is no minimum, and no feasible point."""
+    """Candidate proofs that there is no minimum, and that there is no feasible point."""
     trace = float(np.sum(L * L))
-    far = found.endless or trace > FAR * max(model.right, 1.0)
+    far = found.endless or trace > MIN_RAY_TRACE * max(model.right, 1.0)
     primal = L if far else None
-    if stuck <= STUCK:
+    if stuck <= MAX_STUCK_ROUNDS:
         return primal, None
-    # The least violation at all: where it is not 0, its own gradient is the ray.
+    # Minimise the violation alone: if its minimum is not 0, its gradient there is the ray.
     penalty = 1.0 / model.norms**2
     alone = Augmented(model.bounds.lower, model.bounds.upper, np.zeros_like(y), penalty)
     nearest = descend_exactly(
         Composite(model.bounds.map, alone),
         L,
-        iterations=MOST_ROUND_STEPS,
+        iterations=MAX_ROUND_STEPS,
         tol=1e-12 * model.right,
         expired=settings.expired,
     )
@@ -206,9 +211,10 @@ def _rays(
 
 
 def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
-    """L without columns that carry nothing, and with the direction that the slack asks for."""
+    """L without negligible columns, and with the direction of a negative eigenvalue."""
+
     values, axes = columns_by_size(L)
-    live = int(np.sum(values > DEAD * max(values[0], 0.0)))
+    live = int(np.sum(values > MIN_COLUMN_RATIO * max(values[0], 0.0)))
     if live < L.shape[1] // 2:
         kept = live + max(2, live // 4)
         L = np.ascontiguousarray(L @ axes[:, :kept])
@@ -216,7 +222,7 @@ def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     most = settings.rank or model.order
     full = live >= L.shape[1] and L.shape[1] < most
     if vector is not None and full:
-        size = np.sqrt(max(values[-1], DEAD * values[0]))
+        size = np.sqrt(max(values[-1], MIN_COLUMN_RATIO * values[0]))
         if model.face is not None:
             vector = vector - model.face[0] @ (model.face[0].T @ vector)
         L = np.hstack([L, size * vector[:, None]])

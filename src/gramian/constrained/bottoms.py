@@ -1,4 +1,4 @@
-"""The smallest eigenvalue of every block of a slack matrix, from below."""
+"""Lower bounds on the smallest eigenvalue of every block of a slack matrix."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class Bottoms:
+class BlockBounds:
     """A lower bound on λ_min of each block, in the order of `model.blocks`."""
 
     values: Array
     how: str
     miss: float
     vector: Array | None = None
-    """An approximate eigenvector of the lowest of them."""
+    """An approximate eigenvector of the lowest eigenvalue."""
 
     @property
     def least(self) -> float:
         return float(np.min(self.values))
 
 
-def bottoms(
+def block_bounds(
     model: Model,
     operator: Any,
     *,
     wanted: float | None = None,
     seconds: float = PATIENCE,
     prove: bool = True,
-) -> Bottoms:
+) -> BlockBounds:
     """λ_min of every block of a matrix with the blocks of the model."""
 
     def look(part: Any) -> Bottom:
@@ -58,7 +58,7 @@ def bottoms(
     form = operator.form() if len(blocks) > 1 else None
     if not isinstance(form, SparseForm) or form.weights.size:
         found = look(operator)
-        return Bottoms(np.full(len(blocks), found.value), found.how, found.miss, found.vector)
+        return BlockBounds(np.full(len(blocks), found.value), found.how, found.miss, found.vector)
     S, slack = form.S, operator.slack()
     return _by_blocks(
         blocks,
@@ -67,7 +67,9 @@ def bottoms(
     )
 
 
-def _by_blocks(blocks: Sequence[Any], diagonal: Array, look: Callable[[Any], Bottom]) -> Bottoms:
+def _by_blocks(
+    blocks: Sequence[Any], diagonal: Array, look: Callable[[Any], Bottom]
+) -> BlockBounds:
     """The bounds of all blocks; a block of one row is its entry of the diagonal."""
     found = {k: look(rows) for k, rows in enumerate(blocks) if len(rows) > 1}
     values = np.array([
@@ -80,18 +82,18 @@ def _by_blocks(blocks: Sequence[Any], diagonal: Array, look: Callable[[Any], Bot
         vector = np.zeros(diagonal.size)
         vector[blocks[least]] = found[least].vector
     worst = max(found.values(), key=lambda b: b.miss, default=Bottom(0.0, "eigenvalues"))
-    return Bottoms(values, worst.how, worst.miss, vector)
+    return BlockBounds(values, worst.how, worst.miss, vector)
 
 
 def _exact(G: Array, slack: Array) -> Bottom:
-    """λ_min of a dense block, less its rounding and that of its entries."""
+    """λ_min of a dense block, minus bounds on its rounding and that of its entries."""
     values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, 0], check_finite=False)
     lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(G) + np.sum(slack)
     return Bottom(float(values[0] - lost), "eigenvalues", vector=vectors[:, 0])
 
 
 def _part(S: sp.csr_array, slack: Array) -> SymmetricOperator:
-    """One block of a sparse matrix, as a proof takes it."""
+    """One block of a sparse matrix, as an operator for `lowest`."""
     return SymmetricOperator(
         S.shape[0], lambda v: S @ v, S.toarray, lambda: SparseForm(S), lambda: slack
     )

@@ -1,4 +1,4 @@
-"""What is proved about a point of a problem with constraints, and its six DIMACS errors."""
+"""Certificates of points of problems with constraints, and their six DIMACS errors."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def certify(
     tol: float = 1e-6,
     time_limit: float = PATIENCE,
 ) -> Certificate:
-    """Bound F(LLᵀ) − F* by the tightest of the ways that apply to the problem.
+    """Bound F(LLᵀ) − F* by the tightest bound that applies to the problem.
 
     Trace bound: for convex F and any τ ≥ tr M*, F(M) − F* ≤ ⟨∇F, M⟩ + τ·max(0, −λ_min(∇F)).
     Fenchel dual point and strong convexity: see `lower_bounds` of the objectives. With constraints:
-    by the multipliers `dual`, made feasible, and the violation is told beside the gap.
+    by the multipliers `dual`, made feasible; the violation is reported with the gap.
 
-    λ_min is proved, by all eigenvalues up to order 1500 and by a factorisation beyond it, dense,
-    sparse or of the span, where one fits into the memory and the time; otherwise it is estimated
-    by Lanczos, and the certificate says so.
+    λ_min is proved by all eigenvalues up to order 1500, and above it by a factorisation (dense,
+    sparse or of the span) that fits into the memory and the time limit; otherwise it is estimated
+    by Lanczos, and the certificate reports this.
 
     Parameters
     ----------
     problem : Problem
     factor : array of shape (n, r)
-        L. Over a fixed trace, tr LLᵀ must be it.
+        L. With a fixed trace, tr LLᵀ must be equal to it.
     dual : array, optional
-        A dual vector w for the bound, as `result.dual` is; by default that of the point itself, or
-        multipliers of 0.
+        A dual vector w for the bound, such as `result.dual`; by default that of the point itself,
+        or multipliers 0.
     tol : float
-        The relative gap that is of interest: λ_min is found as exactly as this needs.
+        The relative gap of interest: λ_min is computed to the accuracy that it requires.
     time_limit : float
-        Seconds that a proof may take, about.
+        Approximate time limit of a proof, in seconds.
     """
     if not problem.constraints:
         return unconstrained.certify(problem, factor, dual=dual, tol=tol, time_limit=time_limit)
@@ -76,7 +76,7 @@ def _multipliers(model: Model, dual: ArrayLike | None) -> Array:
 
 
 def accuracy(model: Model, image: Any, tol: float) -> float:
-    """The error of λ_min that a relative gap of `tol` can bear."""
+    """The error of λ_min that a relative gap of `tol` permits."""
     trace = float(np.sum(image.factor**2)) or 1.0
     return 0.05 * tol * max(abs(model.objective.value(image)), 1e-9 * model.left * trace) / trace
 
@@ -84,7 +84,7 @@ def accuracy(model: Model, image: Any, tol: float) -> float:
 def constrained_certificate(
     model: Model, image: Any, point: LowerBound | None, y: Array, least: float | None = None
 ) -> Certificate:
-    """The certificate of a point by a feasible dual one, or by what is known without one."""
+    """The certificate of a point by a feasible dual point, or by known bounds without one."""
     objective, L = model.objective, image.factor
     least_terms = LowerBound(objective.growth().least, unconstrained.LEAST_TERMS)
     return unconstrained.certificate_of(
@@ -103,8 +103,8 @@ def dimacs_errors(model: Model, image: Any, y: Array, least: float) -> tuple[flo
     """The six errors of the DIMACS challenge (Mittelmann 2003), with Z = ∇F − 𝒜*(y).
 
     ‖𝒜(M) − b‖/(1 + max |b|), −λ_min(M), ‖𝒜*(y) + Z − C‖, −λ_min(Z)/(1 + max |C|), the difference of
-    the values and ⟨Z, M⟩, both over 1 + |primal| + |dual|. The second and the third are 0: M is a
-    factor times itself, and Z is what the other two leave.
+    the values and ⟨Z, M⟩, both over 1 + |primal| + |dual|. The second and the third are 0: M = LLᵀ,
+    and Z is defined by the other two.
     """
     L = image.factor
     bounds = model.bounds
@@ -124,7 +124,7 @@ def dimacs_errors(model: Model, image: Any, y: Array, least: float) -> tuple[flo
 
 
 def _largest_entry(model: Model) -> float:
-    """max |C|, or about that where C is known by products only."""
+    """max |C|, or an approximation if C is only known by products."""
     matrix = getattr(model.linear, "matrix", None)
     if matrix is not None and hasattr(matrix, "data"):
         return float(np.max(np.abs(matrix.data), initial=0.0))

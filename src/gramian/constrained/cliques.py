@@ -1,9 +1,9 @@
-"""Points that are all joined: the directions in which no unfolding can move them apart.
+"""Cliques of a distance graph: null vectors of every feasible unfolding.
 
-Distances between all points of a clique give its Gram matrix G. A vector v of its null space has
-vᵀMv = 0 for every feasible M, so that Mv = 0: M has no interior beside, and multipliers run away
-along vvᵀ = −Σ v_i v_j (e_i − e_j)(e_i − e_j)ᵀ, which costs Σ −v_i v_j D_ij = 0. Five points of a
-space are such a clique, and more neighbours make more of them.
+Distances between all points of a clique determine its Gram matrix G. A vector v of its null space
+has vᵀMv = 0 for every feasible M, so that Mv = 0: the feasible set has no interior, and multipliers
+diverge along vvᵀ = −Σ v_i v_j (e_i − e_j)(e_i − e_j)ᵀ, which costs Σ −v_i v_j D_ij = 0. Five points
+in three dimensions form such a clique; more neighbours give more of them.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
-NULL = 1e-10
-"""Eigenvalues of G below this part of the largest are 0."""
+NULL_EIGENVALUE_RATIO = 1e-10
+"""Eigenvalues of G below this fraction of the largest count as 0."""
 
-LEAST = 4
-"""Points of a clique that is looked at: three in a row are a clique with a null vector, too, but
-one that only distances without any rounding have."""
+MIN_CLIQUE_POINTS = 4
+"""Minimum number of points of a clique: three collinear points have a null vector too, but only if
+their distances have no rounding errors."""
 
 
 @dataclass(frozen=True)
 class Face:
-    """Null vectors of all feasible M, and the edges' weights that their squares are made of."""
+    """Null vectors of all feasible M, and the edge weights that represent their squares."""
 
     vectors: Array
-    """One in each column, orthogonal to the constants."""
+    """One per column, orthogonal to the constants."""
     weights: Array
     """Σ_e weights_e (e_i − e_j)(e_i − e_j)ᵀ = Σ vvᵀ."""
 
 
 def face_of(edges: NDArray[np.integer], sq_distances: Array, n: int) -> Face:
-    """Those of the cliques that the edges lie in."""
+    """The face given by the cliques that contain the edges."""
     place = {(int(i), int(j)): e for e, (i, j) in enumerate(np.sort(edges, axis=1))}
     vectors, weights = [], np.zeros(len(edges))
     for clique in _cliques(edges, n):
@@ -51,7 +51,7 @@ def face_of(edges: NDArray[np.integer], sq_distances: Array, n: int) -> Face:
 
 
 def _cliques(edges: NDArray[np.integer], n: int) -> Iterator[tuple[int, ...]]:
-    """For every edge a clique around it, grown by the point that most others are joined to."""
+    """For every edge a clique around it, extended by the point with the most common neighbours."""
     beside: list[set[int]] = [set() for _ in range(n)]
     for i, j in edges.tolist():
         beside[i].add(j)
@@ -63,16 +63,16 @@ def _cliques(edges: NDArray[np.integer], n: int) -> Iterator[tuple[int, ...]]:
             clique.append(max(left, key=lambda k: (len(beside[k] & left), -k)))
             left = left & beside[clique[-1]]
         found = tuple(sorted(clique))
-        if len(found) >= LEAST and found not in seen:
+        if len(found) >= MIN_CLIQUE_POINTS and found not in seen:
             seen.add(found)
             yield found
 
 
 def _null_vectors(D: Array) -> Array:
-    """Rows: the null space of −½JDJ, J = I − 11ᵀ/k, but for the constants."""
+    """Rows: the null space of −½JDJ, J = I − 11ᵀ/k, except the constants."""
     k = len(D)
     means = D.mean(axis=0)
     G = -0.5 * (D - means - means[:, None] + D.mean())
-    values, vectors = np.linalg.eigh(G + D.max() / k)  # the constants are no longer of it
-    null: Array = vectors[:, np.abs(values) <= NULL * D.max()].T
+    values, vectors = np.linalg.eigh(G + D.max() / k)  # removes the constants from the null space
+    null: Array = vectors[:, np.abs(values) <= NULL_EIGENVALUE_RATIO * D.max()].T
     return null - null.mean(axis=1, keepdims=True)

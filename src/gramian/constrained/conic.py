@@ -1,4 +1,4 @@
-"""Small semidefinite programs handed to Clarabel, whose interior point method is quicker there."""
+"""Small semidefinite programs solved by Clarabel's interior point method, which is faster there."""
 
 from __future__ import annotations
 
@@ -17,65 +17,67 @@ from gramian.methods.conic_call import call
 
 Array = NDArray[np.floating]
 
-BLOCK, ENTRIES = 50, 20_000
-"""Rows of the largest block, and entries of all of them, that it is quick for."""
+MAX_BLOCK_ROWS, MAX_ENTRIES = 50, 20_000
+"""Maximum number of rows of the largest block, and of entries of all blocks."""
 
-QUICK = 1000
-"""Entries up to which it takes less than a second."""
+MAX_QUICK_ENTRIES = 1000
+"""Entries up to which a call takes less than a second."""
 
-ACCURACY = 1e-9
-"""What it is asked for first; a hundredth of that in the end."""
+CLARABEL_TOLERANCE = 1e-9
+"""Tolerance of the first calls; the last one uses a hundredth of it."""
 
-SHARES, SHORT = (0.4, 0.1), 1e-6
-"""The parts of the gap allowed that margins take where M_ii = 1, and that of the largest M_ii which
-none is taken to be below there."""
+MARGIN_GAP_FRACTIONS, MIN_DIAGONAL_RATIO = (0.4, 0.1), 1e-6
+"""Fractions of the allowed gap that margins cost in coordinates with M_ii = 1, and the smallest
+M_ii used there, relative to the largest."""
 
-MARGIN = 1e-8
-"""The least that the slack is to be above 0, relative to C: more than its own accuracy."""
+MIN_MARGIN = 1e-8
+"""Minimum margin of the slack, relative to C: larger than the error of Clarabel."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why Clarabel cannot take a problem, or should not."""
+    """Why Clarabel does not accept a problem; None if it does."""
     if model.linear is None:
         return "it takes a linear objective ⟨C, M⟩ only"
     if not installed():
         return "the package clarabel is missing: pip install 'gramian[conic]'"
     if not is_small(model):
-        return f"it is for blocks of {BLOCK} rows at most, and {ENTRIES} entries in all"
+        return (
+            f"it is for blocks of {MAX_BLOCK_ROWS} rows at most, and {MAX_ENTRIES} entries in all"
+        )
     return None
 
 
 def installed() -> bool:
-    """Whether the package is there."""
+    """Whether the package is installed."""
     return find_spec("clarabel") is not None
 
 
 def is_small(model: Model) -> bool:
     """Whether the rows are known and the blocks small enough."""
     sizes = [len(rows) for rows in model.blocks]
-    return model.rows is not None and sizes[0] <= BLOCK and _entries(sizes) <= ENTRIES
+    return model.rows is not None and sizes[0] <= MAX_BLOCK_ROWS and _entries(sizes) <= MAX_ENTRIES
 
 
 def clarabel(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """The solution, first as it is, then with the margin that a dual point needs.
+    """The solution, at first without a margin, then with the margin that a dual point needs.
 
-    A margin εI costs ε tr M of the value. In coordinates where M_ii = 1, S ⪰ εD⁻² with d_i² = M_ii
-    costs εn, which a share of the gap allowed pays for.
+    A margin εI costs ε tr M of the value. In coordinates with M_ii = 1, S ⪰ εD⁻² with d_i² = M_ii
+    costs εn, which is set to a fraction of the allowed gap.
     """
-    plain, small, L = ConicForm(model), MARGIN * model.left, factor
-    for wish in ("nothing", "small", *SHARES, "asked"):
-        form, margin, accuracy = plain, small, ACCURACY
+    plain, small, L = ConicForm(model), MIN_MARGIN * model.left, factor
+    for wish in ("nothing", "small", *MARGIN_GAP_FRACTIONS, "asked"):
+        form, margin, accuracy = plain, small, CLARABEL_TOLERANCE
         if isinstance(wish, float):
             form = ConicForm(model, _lengths(L))
             margin = wish * settings.tol * abs(model.problem.value(L)) / model.order
         elif wish == "nothing":
             margin = 0.0
         elif wish == "asked":
-            margin, accuracy = max(guide.margin, small), 1e-2 * ACCURACY
-        # A call that is over in a moment needs no process of its own.
-        left = np.inf if form.q.size <= QUICK else clock.left()
+            margin, accuracy = max(guide.margin, small), 1e-2 * CLARABEL_TOLERANCE
+        # A call of less than a second needs no separate process.
+        left = np.inf if form.q.size <= MAX_QUICK_ENTRIES else clock.left()
         found = call("clarabel", form.data(margin, accuracy), left)
         if found is None:
             return
@@ -95,7 +97,7 @@ def _lengths(L: Array) -> Array:
     largest = float(np.max(squares, initial=0.0))
     if not 0 < largest < np.inf:
         return np.ones(squares.size)
-    lengths: Array = np.sqrt(np.maximum(squares, SHORT * largest))
+    lengths: Array = np.sqrt(np.maximum(squares, MIN_DIAGONAL_RATIO * largest))
     return lengths
 
 
@@ -124,7 +126,7 @@ class ConicForm:
         stretch = d[self.place // n] * d[self.place % n]
         self.weight, scale = stretch / root, stretch * root
         self.eye = np.where(self.place % (n + 1) == 0, 1.0, 0.0)
-        # Rows in their own units: the accuracy of a conic solver is one for all of them.
+        # Rows in their own units: a conic solver has one tolerance for all rows.
         self.unit = model.bounds.unit
         scaled = sp.diags_array(1.0 / self.unit) @ model.rows.whole()
         self.A = sp.csr_array(scaled.tocsc()[:, self.place] @ sp.diags_array(scale))
@@ -132,7 +134,7 @@ class ConicForm:
         self.equal, self.low, self.high = model.bounds.sides
 
     def data(self, margin: float, accuracy: float) -> dict[str, object]:
-        """What the call takes: Ax + s = b with s in the cones."""
+        """The arguments of the call: Ax + s = b with s in the cones."""
         model, size = self.model, self.q.size
         lower, upper = model.bounds.lower / self.unit, model.bounds.upper / self.unit
         A = [-self.A[self.equal], -self.A[self.low], self.A[self.high], -sp.eye_array(size)]
@@ -154,7 +156,7 @@ class ConicForm:
         }
 
     def multipliers(self, z: Array) -> Array:
-        """y of q = Aᵀy + S: the multipliers of the rows, those of ≤ with the other sign."""
+        """y of q = Aᵀy + S: the multipliers of the rows, those of ≤ with the opposite sign."""
         y = np.zeros(self.model.bounds.size)
         ends = np.cumsum([self.equal.size, self.low.size, self.high.size])
         y[self.equal], y[self.low] = z[: ends[0]], z[ends[0] : ends[1]]

@@ -1,9 +1,9 @@
-"""Problems that give a corner of M, as anchors of known places do, and measure the rest.
+"""Problems with a fixed corner of M, such as anchors of known positions.
 
     min Σ_e φ_e(⟨A_e, M⟩)  subject to  M_KK = B,  M ⪰ 0
 
-The rows K of every factor can be held: L = [R 0; X V] with RRᵀ = B, and the constraints are met
-whatever the free rows (X, V) are.
+The rows K of every factor can be fixed: L = [R 0; X V] with RRᵀ = B, and the constraints hold for
+all values of the free rows (X, V).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from gramian.objectives.matrix_sizes import size_of
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-LARGEST = 50
-"""Rows of the corner at most: it is dense beside all others."""
+MAX_CORNER_ROWS = 50
+"""Maximum number of rows of the corner, which is dense."""
 
-DEFINITE = 1e-10
-"""The least eigenvalue of B, beside its largest."""
+MIN_EIGENVALUE_RATIO = 1e-10
+"""Smallest eigenvalue of B, relative to its largest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corner:
-    """What is held, what is free, and the matrices A_e by their entries."""
+    """The fixed and the free rows, and the matrices A_e by their entries."""
 
     held: Indices
     """K."""
@@ -40,7 +40,7 @@ class Corner:
     root: Array
     """R, with RRᵀ = B."""
     seen: tuple[Indices, Indices, Array]
-    """i and j in K, and the weight, of the entry that each row of the constraints sees."""
+    """i and j in K, and the weight, of the entry in each row of the constraints."""
     loss: Separable
     order: int
     measured: int
@@ -61,7 +61,7 @@ class Corner:
     def rounding(self, w: Array) -> Array:
         """d with −diag(d) ⪯ E for the rounding errors E of `adjoint`: row sums of those of |w||A|.
 
-        An entry is a sum of so many products at most, each rounded once and each sum once.
+        An entry is a sum of at most `counts` products, each rounded once, as is each sum.
         """
         e, i, j, a = self.entries
         sizes = np.asarray(_square(np.abs(a * w[e]), i, j, self.order).sum(axis=1)).ravel()
@@ -75,7 +75,7 @@ class Corner:
 
 
 def corner_of(objective: Objective, bounds: Constraints) -> Corner | None:
-    """The corner that the constraints give, None where they are of another kind."""
+    """The corner fixed by the constraints; None if they are of another kind."""
     if not isinstance(objective, Composite) or not isinstance(objective.loss, Separable):
         return None
     if size_of(objective.C) != 0 or not np.array_equal(bounds.lower, bounds.upper):
@@ -88,7 +88,7 @@ def corner_of(objective: Objective, bounds: Constraints) -> Corner | None:
         return None
     held, B, seen = known
     values, vectors = np.linalg.eigh(B)
-    if values[0] <= DEFINITE * values[-1] or held.size == objective.order:
+    if values[0] <= MIN_EIGENVALUE_RATIO * values[-1] or held.size == objective.order:
         return None
     order = objective.order
     entries = sp.coo_array(rows.matrix)
@@ -108,9 +108,9 @@ def corner_of(objective: Objective, bounds: Constraints) -> Corner | None:
 def _given_block(
     given: Rows, right: Array
 ) -> tuple[Indices, Array, tuple[Indices, Indices, Array]] | None:
-    """K, B and what each row sees, where every row is one entry and they are all of a block."""
+    """K, B and the entry of each row, if every row is one entry and they form a whole block."""
     m, n = right.size, given.order
-    if m == 0 or m > LARGEST * (LARGEST + 1) // 2:
+    if m == 0 or m > MAX_CORNER_ROWS * (MAX_CORNER_ROWS + 1) // 2:
         return None
     entries = sp.coo_array(given.matrix)
     i, j = np.divmod(given.places[entries.coords[1]], n)

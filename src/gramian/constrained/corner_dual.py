@@ -1,10 +1,10 @@
-"""Dual points of problems that give a corner of M.
+"""Dual points of problems with a fixed corner of M.
 
     max over w of −Σ φ*(w_e) + ⟨Y, B⟩,   [T − Y, Pᵀ; P, Ω] = Σ w_e A_e − [Y, 0; 0, 0] ⪰ 0
 
-Given Ω ≻ 0 the best Y is T − PᵀΩ⁻¹P. Where w = φ'(z) leaves Ω below the cone, w + tv goes back into
-it: for distances Σ v_e A_e is a Laplacian of what was measured, definite where all is tied to
-the corner. t is found by the signs of pivots, and the whole is proved by a factorisation.
+Given Ω ≻ 0 the best Y is T − PᵀΩ⁻¹P. If Ω of w = φ'(z) is indefinite, w + tv makes it definite: for
+distances Σ v_e A_e is a Laplacian of the measured pairs, which is definite if all points are
+connected to the corner. t is found by the signs of pivots, and a factorisation proves the result.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from gramian.proofs.base import inverse_lanczos
 
 Array = NDArray[np.floating]
 
-SMALLEST, WIDER, SHARPER = 1e-13, 16.0, 1.1
-"""The least t beside the sizes of Ω and Σ A_e, what it is multiplied by until the pivots are
-positive, and how near the least such t the one taken is."""
+MIN_LIFT, LIFT_GROWTH, LIFT_ACCURACY = 1e-13, 16.0, 1.1
+"""The smallest t relative to the sizes of Ω and Σ A_e, its growth until the pivots are positive,
+and the ratio of the final t to the smallest such t."""
 
-SHORTEST = 1e-2
-"""The part of the usual cost that none is taken to be below."""
+MIN_COST_RATIO = 1e-2
+"""Smallest cost, relative to the median cost."""
 
-MARGINS = (1e-12, 1e-10, 1e-8, 1e-6)
-"""Parts of the slack's size that it is lifted by, one after another until the proof succeeds."""
+SLACK_SHIFTS = (1e-12, 1e-10, 1e-8, 1e-6)
+"""Shifts of the slack, relative to its size, tried in order until the proof succeeds."""
 
 
 @dataclass(frozen=True)
 class CornerPoint:
-    """A feasible (w, y), its value, −t and the vector that asked for t."""
+    """A feasible (w, y), its value, −t and the eigenvector that requires t."""
 
     w: Array
     y: Array
@@ -48,7 +48,7 @@ class CornerPoint:
 
 
 def corner_point(corner: Corner, bounds: Constraints, image: Any, constant: float) -> CornerPoint:
-    """The dual point near w = φ'(z); one of no value where none is found."""
+    """The dual point near w = φ'(z); its value is −∞ if none is found."""
     w, v = corner.loss.gradient(image.z), _stiffness(corner, image.z)
     slack, lift = corner.adjoint(w), corner.adjoint(v)
     free = corner.free
@@ -66,9 +66,9 @@ def corner_point(corner: Corner, bounds: Constraints, image: Any, constant: floa
 
 
 def _stiffness(corner: Corner, z: Array) -> Array:
-    """v_e = 1/c_e, c_e what a unit of v_e costs: the squared distance, with its part in the corner.
+    """v_e = 1/c_e, c_e the cost of a unit of v_e: the squared distance plus its part in the corner.
 
-    Of A_e = [0, pᵀ; p, 1] to the corner that is z_e + pᵀBp.
+    For A_e = [0, pᵀ; p, 1] to the corner that is z_e + pᵀBp.
     """
     e, i, j, a = corner.entries
     place = np.full(corner.order, -1)
@@ -78,23 +78,23 @@ def _stiffness(corner: Corner, z: Array) -> Array:
     np.add.at(p, (e[across], place[j[across]]), a[across])
     cost = z + np.sum((p @ corner.root) ** 2, axis=1)
     usual = float(np.median(np.abs(cost))) or 1.0
-    return 1.0 / np.maximum(cost, SHORTEST * usual)
+    return 1.0 / np.maximum(cost, MIN_COST_RATIO * usual)
 
 
 def _least_lift(omega: Any, lift: Any) -> tuple[float, Any]:
-    """About the least t ≥ 0 with Ω + tP ≻ 0, and the solver of that; none where there is none."""
+    """About the smallest t ≥ 0 with Ω + tP ≻ 0, and its solver; (inf, None) if there is none."""
     size = float(np.max(np.abs(omega.diagonal()), initial=0.0))
     unit = float(np.max(np.abs(lift.diagonal()), initial=0.0))
     if unit == 0:
         return np.inf, None
-    low, t = 0.0, SMALLEST * max(size / unit, np.finfo(float).tiny / SMALLEST)
+    low, t = 0.0, MIN_LIFT * max(size / unit, np.finfo(float).tiny / MIN_LIFT)
     found = SparseForm(omega + t * lift).above(0.0)
     while not found.definite:
-        if t > 4 * size / unit / SMALLEST:
+        if t > 4 * size / unit / MIN_LIFT:
             return np.inf, None
-        low, t = t, WIDER * t
+        low, t = t, LIFT_GROWTH * t
         found = SparseForm(omega + t * lift).above(0.0)
-    while low > 0 and t > SHARPER * low:
+    while low > 0 and t > LIFT_ACCURACY * low:
         middle = float(np.sqrt(low * t))
         trial = SparseForm(omega + middle * lift).above(0.0)
         if trial.definite:
@@ -105,10 +105,10 @@ def _least_lift(omega: Any, lift: Any) -> tuple[float, Any]:
 
 
 def _points(corner: Corner, w: Array, v: Array, t: float) -> Iterator[tuple[Array, Array]]:
-    """w + tv with a margin, and the best y for it less one."""
+    """w + tv with a margin, and the best y for it minus a margin."""
     held, free = corner.held, corner.free
     size = float(np.max(np.abs(w), initial=0.0)) or 1.0
-    for margin in MARGINS:
+    for margin in SLACK_SHIFTS:
         lifted = w + ((1 + margin) * t + margin * size / np.max(v)) * v
         S = corner.adjoint(lifted)
         solve = SparseForm(S[free][:, free]).above(0.0).solve
@@ -122,7 +122,7 @@ def _points(corner: Corner, w: Array, v: Array, t: float) -> Iterator[tuple[Arra
 
 
 def _proved(corner: Corner, w: Array, y: Array, bounds: Constraints) -> bool:
-    """Whether Σ w_e A_e − 𝒜*(y) ⪰ 0, whatever its own entries were rounded by."""
+    """Whether Σ w_e A_e − 𝒜*(y) ⪰ 0, including rounding errors of its entries."""
     i, j, weight = corner.seen
     Y = np.zeros((corner.held.size,) * 2)
     Y[i, j] = Y[j, i] = weight * y
@@ -138,7 +138,7 @@ def _proved(corner: Corner, w: Array, y: Array, bounds: Constraints) -> bool:
 
 
 def _value(corner: Corner, bounds: Constraints, w: Array, y: Array) -> float:
-    """−Σ φ*(w_e) + y·b, less what rounding can add."""
+    """−Σ φ*(w_e) + y·b, minus a bound on rounding errors."""
     conjugate, reach = corner.loss.conjugate(w), bounds.reach(y)
     terms = abs(conjugate) + float(np.abs(y) @ np.abs(bounds.lower))
     terms += float(np.sum(np.abs(w * corner.loss.centre)))

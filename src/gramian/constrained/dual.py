@@ -1,12 +1,12 @@
-"""How multipliers become a feasible dual point, and with it a true lower bound on the optimum.
+"""Feasible dual points from multipliers: rigorous lower bounds on the optimum.
 
 For S = ∇F − 𝒜*(y) ⪰ 0 no feasible M has a value below F(M₀) − ⟨∇F, M₀⟩ + y⁺·l − y⁻·u. The y of a
-solver leaves S a little below the cone, by δ_k on its block k. Two ways lead back, by a scalar:
+solver leaves S slightly indefinite, by δ_k on its block k. It is repaired by one scalar:
 
-- along u with 𝒜*(u) ⪰ 0, as the diagonal or a trace has it: y − tu, with t the least that lifts
-  every block;
-- towards y₀ with a slack that is definite, as y = 0 has where C ≻ 0, or equal weights on rows with
-  A_k ⪰ 0 where they are large enough: y₀ + s(y − y₀), s < 1.
+- along u with 𝒜*(u) ⪰ 0, which a diagonal or a trace provides: y − tu, with the smallest t that
+  makes every block PSD;
+- towards y₀ with a definite slack, such as y = 0 if C ≻ 0, or equal large weights on rows with
+  A_k ⪰ 0: y₀ + s(y − y₀), s < 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.constrained.bottoms import Bottoms, bottoms
+from gramian.constrained.bottoms import BlockBounds, block_bounds
 from gramian.constrained.corner_dual import corner_point
 from gramian.constrained.model import Model, least_squares
 from gramian.maps import Entries, LinearMap, PairDistances, Stack
@@ -30,27 +30,27 @@ from gramian.proofs import PATIENCE, gershgorin
 
 Array = NDArray[np.floating]
 
-RAISED = 1e6
-"""How many times the size of the slack it is made along vectors that M has in its null space."""
+NULL_SLACK_RATIO = 1e6
+"""Slack along null vectors of M, in units of its size."""
 
-INWARD, FURTHER = 8, 8.0
-"""Points tried on the way to a definite slack, and how much further out each lies."""
+MAX_INTERIOR_TRIALS, INTERIOR_GROWTH = 8, 8.0
+"""Maximum number of points tried for a definite slack, and the factor between them."""
 
-SAFE = 1e-12
-"""The part by which t and 1 − s are made larger, for their own rounding."""
+SCALAR_ROUNDING = 1e-12
+"""Relative increase of t and 1 − s, for their own rounding."""
 
 
 @dataclass
 class Repair:
-    """Makes dual points of multipliers; it remembers the most interior one that it has seen."""
+    """Converts multipliers to dual points; keeps the most interior one so far."""
 
     model: Model
     inner: list[tuple[Array, Array]] = field(default_factory=list)
     """(y₀, λ_min of every block of its slack), for a linear F."""
     least: float = -np.inf
-    """λ_min of the last slack, as it came."""
+    """λ_min of the last slack, before the repair."""
     vector: Array | None = None
-    """Where it is."""
+    """The corresponding eigenvector."""
 
     def __call__(
         self,
@@ -61,12 +61,14 @@ class Repair:
         seconds: float = PATIENCE,
         prove: bool = True,
     ) -> LowerBound | None:
-        """The best of the dual points near y, None where there is none."""
+        """The best of the dual points near y; None if there is none."""
         model = self.model
         if model.corner is not None:
             return self._at_corner(image)
         y = self._clipped(self._raised(image, model.bounds.signed(y)))
-        found = bottoms(model, model.slack(image, y), wanted=wanted, seconds=seconds, prove=prove)
+        found = block_bounds(
+            model, model.slack(image, y), wanted=wanted, seconds=seconds, prove=prove
+        )
         self.least, self.vector = found.least, found.vector
         if model.linear is not None and found.miss == 0 and found.least > 0:
             self._remember(y, found.values)
@@ -80,7 +82,7 @@ class Repair:
         return max(points, key=lambda point: point.value, default=None)
 
     def _at_corner(self, image: Any) -> LowerBound | None:
-        """By multipliers of the loss that are moved too: those of the corner lift nothing else."""
+        """Also moves the multipliers of the loss: those of the corner alone do not suffice."""
         model = self.model
         assert model.corner is not None
         found = corner_point(model.corner, model.bounds, image, model.objective.constant)
@@ -89,14 +91,14 @@ class Repair:
             return None
         return _bound(found.y, found.value, "repaired dual point", "sparse Cholesky", 0.0)
 
-    def _moved(self, y: Array, found: Bottoms) -> Iterator[tuple[Array, str, float]]:
+    def _moved(self, y: Array, found: BlockBounds) -> Iterator[tuple[Array, str, float]]:
         if self.direction is not None:
             u, lifts, miss = self.direction
-            # y − tu is rounded: what that can take off the slack is paid for.
+            # y − tu is rounded: the resulting change of the slack is subtracted.
             values, lifts = found.values - self._rounded(y), lifts - self._rounded(u)
             low = values < 0
             if np.all(lifts[low] > 0):
-                t = float(np.max(-values[low] / lifts[low])) * (1 + SAFE)
+                t = float(np.max(-values[low] / lifts[low])) * (1 + SCALAR_ROUNDING)
                 if np.all(values + t * lifts >= 0):
                     yield y - t * u, found.how, max(found.miss, miss)
         for inner, floors in self._interior():
@@ -104,12 +106,12 @@ class Repair:
             values, floors = found.values - lost, floors - lost
             low = values < 0
             if np.all(floors[low] > 0):
-                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - SAFE)
+                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - SCALAR_ROUNDING)
                 if np.all((1 - s) * floors + s * values >= 0):
                     yield inner + s * (y - inner), found.how, found.miss
 
     def _rounded(self, y: Array) -> float:
-        """What the slack can change by where every y is off by a few units of rounding."""
+        """Largest change of the slack if every y has an error of a few units of rounding."""
         return 4 * float(np.finfo(float).eps) * float(np.abs(y) @ self.model.norms)
 
     def _remember(self, y: Array, floors: Array) -> None:
@@ -129,48 +131,48 @@ class Repair:
 
     @cached_property
     def origin(self) -> Array | None:
-        """λ_min of every block of C, where some are above 0 and all are proved."""
+        """λ_min of every block of C, if some are positive and all are proved."""
         zero = np.zeros(self.model.bounds.size)
-        found = bottoms(self.model, self.model.slack(None, zero))
+        found = block_bounds(self.model, self.model.slack(None, zero))
         return found.values if found.miss == 0 and np.any(found.values > 0) else None
 
     @cached_property
     def outward(self) -> tuple[Array, Array] | None:
-        """y₀ = −t on the rows with A_k ⪰ 0, 0 on the others, with t until the slack is definite."""
+        """y₀ = −t on the rows with A_k ⪰ 0, 0 elsewhere, with t such that the slack is definite."""
         model = self.model
         rows = psd_rows(model.bounds.map) / model.norms
         if not np.any(rows) or not np.isfinite(model.bounds.reach(-rows)):
             return None
-        lifted = bottoms(model, model.adjoint(rows))
+        lifted = block_bounds(model, model.adjoint(rows))
         size = float(np.linalg.norm(model.adjoint(rows) @ np.ones((model.order, 1)))) or 1.0
         t = model.left / max(float(np.max(lifted.values)), 1e-6 * size)
-        for _ in range(INWARD):
-            found = bottoms(model, model.slack(None, -t * rows))
+        for _ in range(MAX_INTERIOR_TRIALS):
+            found = block_bounds(model, model.slack(None, -t * rows))
             if found.least > 0 and found.miss == 0:
-                # Further out the share of y that is kept hardly grows.
-                y = -FURTHER * t * rows
-                found = bottoms(model, model.slack(None, y))
+                # A larger t hardly increases the fraction of y that is kept.
+                y = -INTERIOR_GROWTH * t * rows
+                found = block_bounds(model, model.slack(None, y))
                 return (y, found.values) if found.least > 0 and found.miss == 0 else None
-            t *= FURTHER
+            t *= INTERIOR_GROWTH
         return None
 
     @cached_property
     def direction(self) -> tuple[Array, Array, float] | None:
-        """u with 𝒜*(u) = I as nearly as can be, with λ_min of every block of 𝒜*(u)."""
+        """u with 𝒜*(u) ≈ I, with λ_min of every block of 𝒜*(u)."""
         u = self._identity()
         if u is None or not np.isfinite(self.model.bounds.reach(-u)):
             return None
         parts = adjoint_parts(self.model.bounds.map, u)
         if parts is not None and parts.sparse is not None and not parts.columns:
             discs = gershgorin(parts.sparse)
-            if discs > 0:  # a diagonal, as a rule
+            if discs > 0:  # usually a diagonal
                 return u, np.full(len(self.model.blocks), discs), 0.0
-        found = bottoms(self.model, self.model.adjoint(u))
+        found = block_bounds(self.model, self.model.adjoint(u))
         return (u, found.values, found.miss) if np.any(found.values > 0) else None
 
     @property
     def lifts_all(self) -> bool:
-        """Whether every slack can be lifted into the cone."""
+        """Whether every slack can be shifted into the cone."""
         return self.direction is not None and bool(np.all(self.direction[1] > 0))
 
     def _identity(self) -> Array | None:
@@ -181,25 +183,25 @@ class Repair:
         if model.rows is None:
             return None
         flat = model.rows.diagonal.astype(float)
-        if np.sum(flat) < model.order:  # an entry of the diagonal that no row sees
+        if np.sum(flat) < model.order:  # an entry of the diagonal that is in no row
             return None
         rows = sp.csr_array(model.rows.matrix.T)
         found = least_squares(rows, flat)
-        # Rows that only a bound on one side is known of help with one sign.
+        # Rows with a bound on one side only permit one sign.
         return model.bounds.signed(-found) * -1.0
 
     def _raised(self, image: Any, y: Array) -> Array:
-        """y with a slack so large along the null space of all feasible M that it costs nothing."""
+        """y with a slack that is large along the null space of all feasible M, at no cost."""
         if self.model.face is None:
             return y
         _, u = self.model.face
         kept = np.where(u != 0, 0.0, y)
         probe = np.random.default_rng(0).standard_normal((self.model.order, 1))
         size = np.linalg.norm(self.model.slack(image, kept) @ probe) / np.linalg.norm(probe)
-        return kept - RAISED * size * u
+        return kept - NULL_SLACK_RATIO * size * u
 
     def _clipped(self, y: Array) -> Array:
-        """y with the slack of entries that one row alone sees brought to 0 where it is below."""
+        """y such that the slack of entries in a single row is not negative."""
         if self._lone is None:
             return y
         owner, weight, cost = self._lone
@@ -211,7 +213,7 @@ class Repair:
 
     @cached_property
     def _lone(self) -> tuple[NDArray[np.intp], Array, Array] | None:
-        """Single entries of M that one row sees: that row, their weight in it, and in C."""
+        """Single entries of M that occur in one row: that row, their weight in it, and in C."""
         model = self.model
         if model.rows is None or model.linear is None or not model.single.size:
             return None
@@ -239,5 +241,6 @@ def psd_rows(map: LinearMap) -> Array:
 
 
 def _bound(y: Array, value: float, method: str, how: str, miss: float) -> LowerBound:
-    """The bound by feasible multipliers y."""
+    """The bound of feasible multipliers y."""
+
     return LowerBound(value, method, how=how, miss=miss, dual=y)

@@ -1,4 +1,4 @@
-"""The augmented Lagrangian of the dual, each of its problems by a semismooth Newton method.
+"""The augmented Lagrangian of the dual, with a semismooth Newton method for its subproblems.
 
 For F = ⟨C, M⟩ the dual is max of y⁺·l − y⁻·u over S = C − 𝒜*(y) ⪰ 0. With a penalty σ, M as its
 multiplier and s the values 𝒜(M) within their bounds (Zhao, Sun and Toh 2010, eqs. 9 to 19):
@@ -6,20 +6,20 @@ multiplier and s the values 𝒜(M) within their bounds (Zhao, Sun and Toh 2010,
     W(y) = M − σ(C − 𝒜*(y)),    p(y) = the point of [l, u] nearest to s − σy
     min over y of  φ(y) = ‖W₊‖²/(2σ) − p·y − ‖p − s‖²/(2σ),    ∇φ = 𝒜(W₊) − p
 
-and then M ← W₊, s ← p. φ is convex and ∇φ piecewise smooth: with W = QΛQᵀ, columns Q₁ of it for
-the k eigenvalues above 0, and H = 𝒜*(d), a derivative of ∇φ is
+and then M ← W₊, s ← p. φ is convex and ∇φ piecewise smooth: with W = QΛQᵀ, its columns Q₁ for the k
+positive eigenvalues, and H = 𝒜*(d), a generalised derivative of ∇φ is
 
     d ↦ σ𝒜(Q(Ω ∘ QᵀHQ)Qᵀ) + σ(d where p is not at a bound),   Ω = [1, ν; νᵀ, 0],   ν = λ₁/(λ₁ − λ₂)
 
-which takes two products of n × n with n × k; where k is above n/2, of the other columns, by
-𝒜𝒜* less the same with 1 − Ω. Conjugate gradients for a step, halved until φ falls enough. An
-eigenvalue decomposition for every step as in the boundary point method, of which there are five to
-ten times fewer: the method where the order is moderate and the rows are many.
+which takes two products of n × n with n × k; if k > n/2, of the other columns, by 𝒜𝒜* minus the
+same with 1 − Ω. Steps are computed by conjugate gradients and halved until φ decreases enough.
+Every step takes an eigenvalue decomposition, as in the boundary point method, but there are five to
+ten times fewer. The method is for moderate order and many rows.
 
-The rule: a problem is left where ‖∇φ‖ is `INNER` of the change ‖W₊ − M‖/σ that M makes in the
-dual; σ is multiplied by `GROWTH` where that took few steps or the change is what lags, and made
-smaller where it took many. Where no step helps before ‖∇φ‖ is below the change, M stays and σ is
-divided by `RETREAT`.
+Rules: a subproblem ends when ‖∇φ‖ is `GRADIENT_PER_CHANGE` times the change ‖W₊ − M‖/σ of M in the
+dual; σ is multiplied by `PENALTY_GROWTH` if that took few steps or if the change is the larger
+residual, and divided by `PENALTY_SHRINK` if it took many. If no step decreases φ before ‖∇φ‖ is
+below the change, M is kept and σ is divided by `PENALTY_RETREAT`.
 """
 
 from __future__ import annotations
@@ -34,51 +34,51 @@ from numpy.typing import NDArray
 
 from gramian.common import clock
 from gramian.constrained.model import Model
-from gramian.constrained.points import Candidate, Guide
+from gramian.constrained.points import MIN_EIGENVALUE_RATIO, Candidate, Guide
 from gramian.linalg import conjugate_gradient
 from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-INNER, EXACT = 0.2, 1e-2
-"""‖∇φ‖ beside the change of M where a problem is left, and beside the tolerance where it is in any
-case."""
+GRADIENT_PER_CHANGE, GRADIENT_IN_TOLERANCES = 0.2, 1e-2
+"""‖∇φ‖ at which a subproblem ends, relative to the change of M, and in any case relative to the
+tolerance."""
 
-SURE, NOTHING = 10.0, 1e-4
-"""How many times that both are where M is told to be a solution, and where nothing is left."""
+SOLUTION_RESIDUAL_RATIO, FINAL_RESIDUAL_RATIO = 10.0, 1e-4
+"""Largest residual, in units of the latter, at which M is reported as a solution, and at which the
+run ends."""
 
-STEPS, PROBLEMS = 30, 100
-"""Newton's steps of a problem, and problems."""
+MAX_NEWTON_STEPS, MAX_SUBPROBLEMS = 30, 100
+"""Maximum number of Newton steps of a subproblem, and of subproblems."""
 
-PRODUCTS, LOOSE, TIGHT, ENOUGH = 300, 0.05, 0.01, 0.3
-"""Products of a step, and the parts of ‖∇φ‖ that its residual may be, at first and in the end, or
-of what is wanted of it."""
+MAX_PRODUCTS, FIRST_CG_RESIDUAL, LAST_CG_RESIDUAL, WANTED_CG_RESIDUAL = 300, 0.05, 0.01, 0.3
+"""Maximum number of products of a step, and its residual relative to ‖∇φ‖: at first, in the end,
+and relative to the required ‖∇φ‖."""
 
-RIDGE = 0.1
-"""What is added to the derivative, beside σ‖∇φ‖²."""
+DERIVATIVE_RIDGE = 0.1
+"""Ridge added to the derivative, in units of σ‖∇φ‖²."""
 
-HALVES, ARMIJO, NOISE = 12, 1e-4, 1e-14
-"""Trials of a step, the part of the slope that φ has to fall by, and what of it is rounding."""
+MAX_TRIALS, ARMIJO_SLOPE_FRACTION, VALUE_ROUNDING = 12, 1e-4, 1e-14
+"""Trial steps of a line search, the fraction of the slope that φ must decrease by, and the relative
+rounding error of φ."""
 
-GROWTH, SHRINK, FEW, MANY, LAGS = 2.0, 1.5, 2, 8, 5.0
-"""What σ is multiplied and divided by; steps that are few, and many; and how many times ‖∇φ‖ the
-change is where it lags."""
+PENALTY_GROWTH, PENALTY_SHRINK, FEW_STEPS, MANY_STEPS, MIN_CHANGE_RATIO = 2.0, 1.5, 2, 8, 5.0
+"""Factors by which σ is multiplied and divided; numbers of steps that count as few and as many; and
+the ratio of the change to ‖∇φ‖ above which σ grows."""
 
-FULL = 50
-"""Entries of M for each row up to which products of dense matrices are quicker than of single
-entries."""
+MAX_DENSE_ENTRIES_PER_ROW = 50
+"""Entries of M per constraint up to which products of dense matrices are faster than products of
+single entries."""
 
-RETREAT = 4.0
+PENALTY_RETREAT = 4.0
+"""Divisor of σ after a subproblem that was not solved."""
 
-EARLY, GROWS = 3, 1.5
-"""Problems after which M may be on its way along a ray, and how many times its trace it is then."""
-
-DEAD = 1e-12
-"""The part of the largest eigenvalue of M below which one is left out of its factor."""
+SUBPROBLEMS_BEFORE_RAY, RAY_TRACE_GROWTH = 3, 1.5
+"""Subproblems after which M is tested for divergence along a ray, and growth of its trace then."""
 
 
-class Scaled:
-    """The problem with ‖A_k‖ = 1, C of size 1 and a right-hand side of size 1."""
+class ScaledProgram:
+    """The problem with ‖A_k‖ = 1, and C and right-hand side of norm 1."""
 
     def __init__(self, model: Model) -> None:
         assert model.rows is not None and model.linear is not None
@@ -88,7 +88,7 @@ class Scaled:
         self.C = model.linear.dense() / model.left
         ends = (model.bounds.lower, model.bounds.upper)
         self.lower, self.upper = (end / model.norms / model.right for end in ends)
-        self.full = model.order**2 <= FULL * model.bounds.size
+        self.full = model.order**2 <= MAX_DENSE_ENTRIES_PER_ROW * model.bounds.size
 
     def of(self, M: Array) -> Array:
         """𝒜(M)."""
@@ -107,7 +107,7 @@ class Scaled:
         return lambda D: 2 * forward(D) / self.norms, lambda y: back(y / self.norms)
 
     def weights(self, p: Array) -> Array:
-        """⟨A_k, Π(A_k)⟩ about, for a projector with diagonal p: what a row weighs in a step."""
+        """⟨A_k, Π(A_k)⟩ approximately, for a projector with diagonal p."""
         i, j = np.divmod(self.A.indices, self.C.shape[0])
         entries = self.A.data**2 * (p[i] + p[j] - p[i] * p[j])
         weighed = sp.csr_array((entries, self.A.indices, self.A.indptr), shape=self.A.shape)
@@ -115,34 +115,34 @@ class Scaled:
 
 
 @dataclass(frozen=True, eq=False)
-class Centre:
-    """M, s and σ: what φ is made of."""
+class Subproblem:
+    """M, s and σ, which define φ."""
 
-    scaled: Scaled
+    scaled: ScaledProgram
     cost: Array
     M: Array
     s: Array
     sigma: float
 
-    def at(self, y: Array) -> Point:
+    def at(self, y: Array) -> DualIterate:
         clock.check()
         W = self.M - self.sigma * (self.cost - self.scaled.adjoint(y))
         values, vectors = np.linalg.eigh(0.5 * (W + W.T))
-        return Point(self, y, values, vectors)
+        return DualIterate(self, y, values, vectors)
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """y, with the eigenvalues and vectors of W(y), the smallest first."""
+class DualIterate:
+    """y, with the eigenvalues (in ascending order) and eigenvectors of W(y)."""
 
-    centre: Centre
+    centre: Subproblem
     y: Array
     values: Array
     vectors: Array
 
     @property
     def below(self) -> int:
-        """How many eigenvalues are not above 0."""
+        """Number of eigenvalues ≤ 0."""
         return int(np.searchsorted(self.values, 0.0, side="right"))
 
     @cached_property
@@ -171,12 +171,12 @@ class Point:
 
     @cached_property
     def change(self) -> float:
-        """‖(W₊, p) − (M, s)‖/σ: how far the dual is from being met."""
+        """‖(W₊, p) − (M, s)‖/σ: the dual residual."""
         moved = np.linalg.norm(self.positive - self.centre.M)
         return float(np.hypot(moved, np.linalg.norm(self.p - self.centre.s))) / self.centre.sigma
 
     def derivative(self) -> tuple[Callable[[Array], Array], Array]:
-        """d ↦ ∂(∇φ)d, and about its diagonal."""
+        """d ↦ ∂(∇φ)d, and approximately its diagonal."""
         scaled, sigma, low = self.centre.scaled, self.centre.sigma, self.below
         n, mirrored = self.values.size, 2 * self.below < self.values.size
         few = slice(0, low) if mirrored else slice(low, n)
@@ -203,7 +203,7 @@ class Point:
     def factor(self) -> Array:
         """L of M = LLᵀ, in the units of the problem."""
         model = self.centre.scaled.model
-        kept = self.values > max(DEAD * self.values[-1], 0.0)
+        kept = self.values > max(MIN_EIGENVALUE_RATIO * self.values[-1], 0.0)
         roots = np.sqrt(self.values[kept] * model.right)
         return np.ascontiguousarray(self.vectors[:, kept] * roots)
 
@@ -217,61 +217,65 @@ def dual_newton(
     *,
     penalty: float = 1.0,
 ) -> Iterator[Candidate]:
-    """One problem in y after another, and a point after each."""
-    scaled, n = Scaled(model), model.order
+    """Solve the subproblems in y in turn, and yield a point after each."""
+    scaled, n = ScaledProgram(model), model.order
     M, y = factor @ factor.T / model.right, y * model.norms / model.left
     s, sigma, steps = np.clip(scaled.of(M), scaled.lower, scaled.upper), penalty, 0
-    unit, exact = model.left / model.norms, EXACT * settings.tol
-    for round in range(PROBLEMS):
+    unit, exact = model.left / model.norms, GRADIENT_IN_TOLERANCES * settings.tol
+    for round in range(MAX_SUBPROBLEMS):
         cost = scaled.C - (guide.margin / model.left) * np.eye(n) if guide.margin else scaled.C
         before = y
-        point, taken = _solved(Centre(scaled, cost, M, s, sigma).at(y), exact)
+        point, taken = _solved(Subproblem(scaled, cost, M, s, sigma).at(y), exact)
         y, steps, off = point.y, steps + taken, float(np.linalg.norm(point.gradient))
         least = max(off, point.change)
-        told = {"violation": off, "penalty": sigma, "steps": float(steps)}
-        grown = _growth(point) if round > EARLY else None
+        record = {"violation": off, "penalty": sigma, "steps": float(steps)}
+        grown = _growth(point) if round > SUBPROBLEMS_BEFORE_RAY else None
         ray = (y - before) * unit if round else None
         multipliers = model.bounds.signed(y * unit)
-        yield Candidate(point.factor, multipliers, told, grown, ray, least <= SURE * exact)
-        if least <= NOTHING * exact:
+        yield Candidate(
+            point.factor, multipliers, record, grown, ray, least <= SOLUTION_RESIDUAL_RATIO * exact
+        )
+        if least <= FINAL_RESIDUAL_RATIO * exact:
             return
-        if off > max(point.change, exact):  # M is moved by solutions only
-            sigma /= RETREAT
+        if off > max(point.change, exact):  # only a solution updates M
+            sigma /= PENALTY_RETREAT
             continue
         M, s = np.asarray(point.positive), point.p
-        if taken <= FEW or point.change > LAGS * off:
-            sigma *= GROWTH
-        elif taken > MANY:
-            sigma /= SHRINK
+        if taken <= FEW_STEPS or point.change > MIN_CHANGE_RATIO * off:
+            sigma *= PENALTY_GROWTH
+        elif taken > MANY_STEPS:
+            sigma /= PENALTY_SHRINK
 
 
-def _growth(point: Point) -> Array | None:
-    """A factor of (W₊ − M)₊ where M grows as along a ray."""
-    if not np.trace(point.positive) > GROWS * np.trace(point.centre.M):
+def _growth(point: DualIterate) -> Array | None:
+    """A factor of (W₊ − M)₊ if M grows as along a ray."""
+    if not np.trace(point.positive) > RAY_TRACE_GROWTH * np.trace(point.centre.M):
         return None
     values, vectors = np.linalg.eigh(point.positive - point.centre.M)
-    kept = values > DEAD * values[-1]
+    kept = values > MIN_EIGENVALUE_RATIO * values[-1]
     return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
-def _solved(point: Point, least: float) -> tuple[Point, int]:
-    """Newton's steps until ∇φ is small beside the change of M."""
-    for taken in range(STEPS):
+def _solved(point: DualIterate, least: float) -> tuple[DualIterate, int]:
+    """Newton steps until ∇φ is small relative to the change of M."""
+    for taken in range(MAX_NEWTON_STEPS):
         off = float(np.linalg.norm(point.gradient))
-        if off <= max(INNER * point.change, least):
+        if off <= max(GRADIENT_PER_CHANGE * point.change, least):
             return point, taken
-        after = _step(point, off, INNER * point.change)
+        after = _step(point, off, GRADIENT_PER_CHANGE * point.change)
         if after is None:
             return point, taken
         point = after
-    return point, STEPS
+    return point, MAX_NEWTON_STEPS
 
 
-def _step(point: Point, off: float, wanted: float) -> Point | None:
-    """The point that conjugate gradients and halving come to, None where φ does not fall."""
+def _step(point: DualIterate, off: float, wanted: float) -> DualIterate | None:
+    """The point after conjugate gradients and halving; None if φ does not decrease."""
     product, diagonal = point.derivative()
-    ridge = RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
-    goal = max(off * max(TIGHT, min(LOOSE, off)), ENOUGH * wanted)
+    ridge = DERIVATIVE_RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
+    goal = max(
+        off * max(LAST_CG_RESIDUAL, min(FIRST_CG_RESIDUAL, off)), WANTED_CG_RESIDUAL * wanted
+    )
     scale = np.maximum(diagonal, 1e-3 * float(np.max(diagonal, initial=0.0))) + ridge
 
     def ridged(d: Array) -> Array:
@@ -279,9 +283,9 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
         return product(d) + ridge * d
 
     newton = conjugate_gradient(
-        ridged, -point.gradient, steps=PRODUCTS, precondition=lambda r: r / scale, residual=goal
+        ridged, -point.gradient, steps=MAX_PRODUCTS, precondition=lambda r: r / scale, residual=goal
     ).x
-    # Where W has few eigenvalues above 0 the derivative may be 0, and the gradient has to do.
+    # If W has few positive eigenvalues the derivative may be 0; then the gradient is used.
     for direction in (newton, -point.gradient / point.centre.sigma):
         after = _along(point, direction)
         if after is not None:
@@ -289,12 +293,17 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
     return None
 
 
-def _along(point: Point, direction: Array) -> Point | None:
-    """The first point of y + direction, y + direction/2, … where φ falls enough."""
+def _along(point: DualIterate, direction: Array) -> DualIterate | None:
+    """The first point of y + direction, y + direction/2, … at which φ decreases enough."""
     slope, length = float(point.gradient @ direction), 1.0
-    for _ in range(HALVES):
+    for _ in range(MAX_TRIALS):
         after = point.centre.at(point.y + length * direction)
-        if after.value <= point.value + ARMIJO * length * slope + NOISE * abs(point.value):
+        if (
+            after.value
+            <= point.value
+            + ARMIJO_SLOPE_FRACTION * length * slope
+            + VALUE_ROUNDING * abs(point.value)
+        ):
             return after
         length /= 2
     return None

@@ -5,18 +5,18 @@ Ax = b, x ∈ K and its dual max b·y subject to Aᵀy + s = c, s ∈ K:
 
     Ax = bτ,    Aᵀy + s = cτ,    c·x − b·y + κ = 0,    x, s ∈ K,    τ, κ ≥ 0
 
-always has a solution: with τ > 0 it is an optimal pair, times τ; with κ > 0 it is a ray, by which
-one of the two has no feasible point. Steps are in Nesterov and Todd's scaled coordinates, where
+always has a solution: with τ > 0 it is τ times an optimal pair; with κ > 0 it is a ray that proves
+one of the two infeasible. Steps are in Nesterov and Todd's scaled coordinates, in which
 GᵀSG = G⁻¹XG⁻ᵀ = Λ is diagonal (Todd, Toh and Tütüncü 1998): with Ã_k = GᵀA_kG, c̃ = GᵀCG and T the
 right-hand side of x̃ + s̃ = T,
 
     ÃÃᵀ dy = (b + Ãc̃) dτ + η r_p − Ã(T − η r̃_d),    s̃ = η r̃_d + c̃ dτ − Ãᵀdy,    x̃ = T − s̃.
 
-ÃÃᵀ is never factorised: R of Ãᵀ = QR is, which loses half as many digits. Each iteration has a
-predictor and a corrector (Mehrotra 1992) with that factor. S is never formed either: the
-certificate is made from y. Residuals fall as fast as the gap does and no faster, so C − 𝒜*(y) is
-indefinite by about as much. Near the optimum C − εI takes the place of C, with an ε that costs a
-part of the gap allowed: C − 𝒜*(y) is definite where the residuals are smaller than ε.
+Instead of ÃÃᵀ, the method factorises Ãᵀ = QR, which loses half as many digits. Each iteration has a
+predictor and a corrector (Mehrotra 1992) with that factor. S is never formed: the certificate is
+computed from y. Residuals decrease at the same rate as the gap, so that C − 𝒜*(y) is indefinite by
+about as much. Near the optimum C is replaced by C − εI, with an ε that costs a fraction of the
+allowed gap: C − 𝒜*(y) is definite if the residuals are smaller than ε.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from gramian.common import clock
 from gramian.constrained import conic
-from gramian.constrained.model import DENSE_SHARE, Model
+from gramian.constrained.model import MIN_DENSE_FRACTION, Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.constrained.standard_form import StandardForm
 from gramian.linalg.svec import smat, svec, triangle_size
@@ -40,57 +40,57 @@ from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-WORK, NUMBERS = 1.5e9, 1.5e7
-"""Multiplications of one iteration at most, and numbers that A may hold."""
+MAX_ITERATION_PRODUCTS, MAX_ENTRIES = 1.5e9, 1.5e7
+"""Maximum number of multiplications of an iteration, and of entries of A."""
 
-ITERATIONS = 60
+MAX_ITERATIONS = 60
 
-BOUNDARY = 0.99
-"""The part of the way to the boundary of the cone that a step takes."""
+BOUNDARY_FRACTION = 0.99
+"""Step length as a fraction of the distance to the boundary of the cone."""
 
-SHORT_STEP, SHORT_STEPS = 1e-6, 8
-"""A step that is too short to count, and how many of those, or of steps that do not bring the gap
-down any more, end the run."""
+MAX_SHORT_STEP, MAX_SHORT_STEPS = 1e-6, 8
+"""Length below which a step counts as short, and the number of consecutive short steps, or steps
+that do not reduce the gap, that end the run."""
 
-REFINED = 2
-"""Corrections of each solution by its residual."""
+REFINEMENTS = 2
+"""Number of iterative refinements of each solution."""
 
-RAY = 1e-7
-"""What Ax or Aᵀy + s of a ray may be beside c·x or b·y, for it to be examined."""
+MAX_RAY_RESIDUAL = 1e-7
+"""Largest ratio of Ax to c·x, or of Aᵀy + s to b·y, at which a ray is examined."""
 
-NEAR_OPTIMUM, MARGINS = 1e-3, (0.2, 2e-3)
-"""The relative gap and the violation from which C − εI takes the place of C, and the part of the
-gap allowed that ε may cost: the second where the first is too much."""
+MAX_GAP_FOR_MARGIN, MARGIN_GAP_FRACTIONS = 1e-3, (0.2, 2e-3)
+"""Relative gap and violation below which C − εI replaces C, and the fractions of the allowed gap
+that ε costs: the second is used if the first is too large."""
 
-FLAT = 0.1
-"""‖Ax‖ beside c·x < 0 where only the margin makes c·x fall."""
+MAX_FLAT_RATIO = 0.1
+"""Ratio of ‖Ax‖ to −c·x below which only the margin makes c·x negative."""
 
-OFFERED, FURTHER, LAST = 0.5, 0.2, 0.01
-"""The part of the tolerance that the gap falls to before a point is offered, the part of that gap,
-or of the residual of a ray, at which the next one is, and the part of the tolerance at which one is
-offered whose multipliers are not feasible: they may be repaired."""
+FIRST_GAP_IN_TOLERANCES, GAP_RATIO, INFEASIBLE_GAP_IN_TOLERANCES = 0.5, 0.2, 0.01
+"""Gap, in tolerances, at which the first point is yielded; ratio of gaps, or of residuals of a ray,
+between points that are yielded; and gap, in tolerances, at which a point with infeasible
+multipliers is yielded, since they may be repaired."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why an interior point method cannot take a problem."""
+    """Why the method does not accept a problem; None if it does."""
     if model.linear is None:
         return "it takes a linear objective ⟨C, M⟩ only"
     if model.rows is None:
         return "it needs the matrices of the rows"
     work, numbers = _work(model)
-    if work > WORK or numbers > NUMBERS:
-        return "one of its iterations takes too many operations for this order and number of rows"
+    if work > MAX_ITERATION_PRODUCTS or numbers > MAX_ENTRIES:
+        return "one iteration takes too many operations for this order and number of rows"
     return None
 
 
 def preferred(model: Model) -> bool:
-    """Whether `auto` takes it: for dense rows, and for small programs where Clarabel is missing."""
+    """Whether `auto` uses it: for dense rows, and for small programs without Clarabel."""
     if refusal(model) is not None or model.rows is None:
         return False
     if conic.is_small(model) and not conic.installed():
         return True
     entries = sum(len(rows) ** 2 for rows in model.blocks)
-    return bool(model.rows.matrix.nnz >= DENSE_SHARE * entries * model.bounds.size)
+    return bool(model.rows.matrix.nnz >= MIN_DENSE_FRACTION * entries * model.bounds.size)
 
 
 def _work(model: Model) -> tuple[float, float]:
@@ -103,11 +103,11 @@ def _work(model: Model) -> tuple[float, float]:
 def interior_point(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """The path to the optimum; the points near its end, and the rays on its way."""
+    """The path to the optimum; yields the points near its end, and rays."""
     form = StandardForm(model)
-    path = Path(form, settings.tol, Point.first(form))
-    for margin in MARGINS:
-        path = Path(form, settings.tol, path.near or path.point, margin)
+    path = InteriorPath(form, settings.tol, InteriorPoint.first(form))
+    for margin in MARGIN_GAP_FRACTIONS:
+        path = InteriorPath(form, settings.tol, path.near or path.point, margin)
         yield from path
         if path.near is None or clock.left() <= 0:
             break
@@ -116,66 +116,72 @@ def interior_point(
     yield Candidate(L, y, flat_ray=path.point.factor(form) if escapes else None, sure=True)
 
 
-class Path:
-    """The points from one on, with a margin from the first that is near an optimum."""
+class InteriorPath:
+    """The points from a given one, with a margin from the first point near an optimum."""
 
     def __init__(
-        self, form: StandardForm, tol: float, point: Point, margin: float = MARGINS[0]
+        self,
+        form: StandardForm,
+        tol: float,
+        point: InteriorPoint,
+        margin: float = MARGIN_GAP_FRACTIONS[0],
     ) -> None:
         self.form, self.tol, self.point, self.margin = form, tol, point, margin
         self.best, self.error = point, np.inf
-        self.near: Point | None = None
+        self.near: InteriorPoint | None = None
         """The first point near an optimum, without a margin."""
 
     def __iter__(self) -> Iterator[Candidate]:
-        offered, ray, short, worse = OFFERED * self.tol, RAY, 0, 0
-        for iteration in range(ITERATIONS):
-            if clock.left() <= 0:  # the best point so far is offered at the end
+        offered, ray, short, worse = FIRST_GAP_IN_TOLERANCES * self.tol, MAX_RAY_RESIDUAL, 0, 0
+        for iteration in range(MAX_ITERATIONS):
+            if clock.left() <= 0:  # the best point so far is yielded at the end
                 return
             step = self._step()
-            told = {"steps": float(iteration), "violation": step.violation}
+            record = {"steps": float(iteration), "violation": step.violation}
             if step.flat:
                 return
             if step.ray <= ray:
-                ray = FURTHER * step.ray
-                yield _ray(self.form, step, told)
-            elif step.gap <= offered and (step.feasible or step.gap <= LAST * self.tol):
-                offered, worse = FURTHER * step.gap, 0
+                ray = GAP_RATIO * step.ray
+                yield _ray(self.form, step, record)
+            elif step.gap <= offered and (
+                step.feasible or step.gap <= INFEASIBLE_GAP_IN_TOLERANCES * self.tol
+            ):
+                offered, worse = GAP_RATIO * step.gap, 0
                 L, y = self.point.factor(self.form), self.point.multipliers(self.form)
-                yield Candidate(L, y, told, sure=True)
-            elif offered < OFFERED * self.tol:
+                yield Candidate(L, y, record, sure=True)
+            elif offered < FIRST_GAP_IN_TOLERANCES * self.tol:
                 worse += 1
             try:
                 self.point, length = step.taken()
-            except (np.linalg.LinAlgError, ValueError):  # rounding has left the cone
+            except (np.linalg.LinAlgError, ValueError):  # rounding errors left the cone
                 return
-            short = short + 1 if length < SHORT_STEP else 0
-            if max(short, worse) >= SHORT_STEPS:
+            short = short + 1 if length < MAX_SHORT_STEP else 0
+            if max(short, worse) >= MAX_SHORT_STEPS:
                 return
 
-    def _step(self) -> Step:
-        step = Step(self.form, self.point)
+    def _step(self) -> Iteration:
+        step = Iteration(self.form, self.point)
         error = max(step.gap, step.violation)
         if error < self.error:
             self.best, self.error = self.point, error
         if step.near and not self.point.margin:
             self.near = self.point
             self.point = replace(self.point, margin=self.margin * self.tol * step.size)
-            step = Step(self.form, self.point)
+            step = Iteration(self.form, self.point)
         return step
 
 
-def _ray(form: StandardForm, step: Step, told: dict[str, float]) -> Candidate:
-    """What may prove that there is no minimum, or no feasible point."""
+def _ray(form: StandardForm, step: Iteration, record: dict[str, float]) -> Candidate:
+    """A candidate proof that there is no minimum, or no feasible point."""
     point = step.point
     L, y = point.factor(form), form.multipliers(point.y)
     falls = step.cost < 0
-    return Candidate(L, y, told, L if falls else None, None if falls else y)
+    return Candidate(L, y, record, L if falls else None, None if falls else y)
 
 
 @dataclass(frozen=True)
-class Point:
-    """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, x = wλ and s = λ/w of single numbers."""
+class InteriorPoint:
+    """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, x = wλ and s = λ/w of scalar variables."""
 
     y: Array
     tau: float
@@ -185,12 +191,12 @@ class Point:
     """The diagonals of Λ."""
     w: Array
     single: Array
-    """λ of the single numbers."""
+    """λ of the scalar variables."""
     margin: float = 0.0
-    """ε: the slack of the multipliers is to be εI at least."""
+    """ε: the slack of the multipliers is required to be at least εI."""
 
     @classmethod
-    def first(cls, form: StandardForm) -> Point:
+    def first(cls, form: StandardForm) -> InteriorPoint:
         """X = S = I, y = 0."""
         G = [np.eye(len(rows)) for rows in form.blocks]
         ones, values = np.ones(form.cost.size), [np.ones(len(g)) for g in G]
@@ -217,14 +223,14 @@ class Direction(NamedTuple):
     kappa: float
 
 
-class Step:
-    """One iteration: the scaled data at a point, its residuals, and the step from there.
+class Iteration:
+    """One iteration: the scaled data at a point, its residuals, and the step from it.
 
-    c̃τ = Ãᵀy + Λ + r̃_d at every point. So the part of c̃ that Ã does not see is that of (Λ + r̃_d)/τ,
-    which is small where c̃ and Ãᵀy are not.
+    c̃τ = Ãᵀy + Λ + r̃_d at every point. The component of c̃ orthogonal to the rows of Ã is therefore
+    that of (Λ + r̃_d)/τ, which is small even if c̃ and Ãᵀy are not.
     """
 
-    def __init__(self, form: StandardForm, point: Point) -> None:
+    def __init__(self, form: StandardForm, point: InteriorPoint) -> None:
         self.form, self.point, self.b = form, point, form.b
         self.values = np.concatenate([*(svec(np.diag(v)) for v in point.values), point.single])
         self.A, slack, cost = self._scaled()
@@ -254,7 +260,7 @@ class Step:
 
     @property
     def gap(self) -> float:
-        """The difference of both values, relatively."""
+        """The relative difference of the primal and the dual value."""
         size = max(abs(self.cost), abs(self.reach))
         return abs(self.cost - self.reach) / size if size > 0 else 1.0
 
@@ -265,13 +271,13 @@ class Step:
 
     @property
     def near(self) -> bool:
-        """Whether the pair is near an optimal one."""
+        """Whether the pair is nearly optimal."""
         off = max(self.gap, self.violation, self.point.kappa / self.point.tau)
-        return off <= NEAR_OPTIMUM
+        return off <= MAX_GAP_FOR_MARGIN
 
     @property
     def feasible(self) -> bool:
-        """Whether C − 𝒜*(y) is positive definite, without its rounding."""
+        """Whether C − 𝒜*(y) is positive definite, up to rounding."""
         parts, _ = self._parts(self.values + self.dual)
         try:
             for g, part in zip(self.point.G, parts, strict=True):
@@ -282,7 +288,7 @@ class Step:
 
     @property
     def size(self) -> float:
-        """|c·x| beside tr X."""
+        """|c·x| divided by tr X."""
         pairs = zip(self.point.G, self.point.values, strict=True)
         trace = sum(float(np.sum(g * g * v)) for g, v in pairs)
         trace += float(np.sum((self.point.w * self.point.single)[: self.form.model.single.size]))
@@ -290,27 +296,27 @@ class Step:
 
     @property
     def flat(self) -> bool:
-        """Whether x is a ray along which c·x falls by the margin, which ends the path."""
+        """Whether x is a ray along which c·x decreases only by the margin, which ends the path."""
         far = self.point.margin > 0 and self.point.kappa > self.point.tau and self.cost < 0
-        return far and float(np.linalg.norm(self.A @ self.values)) <= -FLAT * self.cost
+        return far and float(np.linalg.norm(self.A @ self.values)) <= -MAX_FLAT_RATIO * self.cost
 
     @property
     def ray(self) -> float:
-        """‖Ax‖ beside c·x < 0, or ‖Aᵀy + s‖ beside b·y > 0: 0 for a ray."""
+        """‖Ax‖ relative to −c·x > 0, or ‖Aᵀy + s‖ relative to b·y > 0: 0 for a ray."""
         if self.cost < 0:
             return float(np.linalg.norm(self.A @ self.values)) / -self.cost
         return self.point.tau / self.reach if self.reach > 0 else np.inf
 
     @cached_property
     def R(self) -> Array:
-        """That of Ãᵀ = QR."""
+        """R of Ãᵀ = QR."""
         found: Array = scipy.linalg.qr(self.A.T, mode="r")[0][: self.b.size]
         return found
 
     def solved(self, right: Array) -> Array:
-        """(ÃÃᵀ)⁻¹ times a vector, corrected by its residual."""
+        """(ÃÃᵀ)⁻¹ times a vector, with iterative refinement."""
         u: Array = np.zeros_like(right)
-        for _ in range(1 + REFINED):
+        for _ in range(1 + REFINEMENTS):
             rest = right - self.A @ (self.A.T @ u)
             half = scipy.linalg.solve_triangular(self.R, rest, trans="T")
             u = u + scipy.linalg.solve_triangular(self.R, half)
@@ -318,14 +324,14 @@ class Step:
 
     @cached_property
     def along(self) -> tuple[Array, Array, Array, Array]:
-        """(ÃÃᵀ)⁻¹b, (ÃÃᵀ)⁻¹Ãc̃, the part of c̃ that Ã does not see, and the slope of s̃ in τ."""
+        """(ÃÃᵀ)⁻¹b, (ÃÃᵀ)⁻¹Ãc̃, the part of c̃ orthogonal to Ã, and the derivative of s̃ in τ."""
         rest = (self.values + self.dual) / self.point.tau
         lift, seen = self.solved(self.b), self.solved(self.A @ rest)
         beside = rest - self.A.T @ seen
         return lift, seen + self.point.y / self.point.tau, beside, beside - self.A.T @ lift
 
     def direction(self, T: Array, kappa: float, share: float) -> Direction:
-        """The step that takes `share` of the residuals away, with x̃ + s̃ = T."""
+        """The step that removes the fraction `share` of the residuals, with x̃ + s̃ = T."""
         point, A = self.point, self.A
         rest = T - share * self.dual
         u = self.solved(share * self.primal - A @ rest)
@@ -338,7 +344,7 @@ class Step:
         y = (lift + seen) * tau + u
         return Direction(T - s, s, y, tau, (kappa - point.kappa * tau) / point.tau)
 
-    def taken(self) -> tuple[Point, float]:
+    def taken(self) -> tuple[InteriorPoint, float]:
         """The next point, and the length of the step to it."""
         point = self.point
         product = point.tau * point.kappa
@@ -347,7 +353,7 @@ class Step:
         T = self._corrected(first, sigma * self.mu)
         kappa = sigma * self.mu - product - first.tau * first.kappa
         step = self.direction(T, kappa, 1.0 - sigma)
-        length = min(1.0, BOUNDARY * self.length(step))
+        length = min(1.0, BOUNDARY_FRACTION * self.length(step))
         return self._moved(step, length), length
 
     def _corrected(self, first: Direction, centre: float) -> Array:
@@ -362,7 +368,7 @@ class Step:
         return np.concatenate([*parts, (centre - lam * lam - x * s) / lam])
 
     def length(self, step: Direction) -> float:
-        """The longest step that stays in the cone."""
+        """The longest step inside the cone."""
         point = self.point
         falls = [1e-3, -step.tau / point.tau, -step.kappa / point.kappa]
         for moved in (step.x, step.s):
@@ -373,7 +379,7 @@ class Step:
             falls.append(float(np.max(-single / point.single, initial=0.0)))
         return 1.0 / max(falls)
 
-    def _moved(self, step: Direction, length: float) -> Point:
+    def _moved(self, step: Direction, length: float) -> InteriorPoint:
         point, G, values = self.point, [], []
         (xs, x), (ss, s) = self._parts(step.x), self._parts(step.s)
         for g, v, X, S in zip(point.G, point.values, xs, ss, strict=True):
@@ -395,7 +401,7 @@ class Step:
         )
 
     def _parts(self, v: Array) -> tuple[list[Array], Array]:
-        """The matrices of every block, and the single numbers."""
+        """The matrices of every block, and the scalar variables."""
         found, start = [], 0
         for rows in self.form.blocks:
             end = start + triangle_size(len(rows))

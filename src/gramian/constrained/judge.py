@@ -1,4 +1,4 @@
-"""What is made of the points that an outer loop finds: the best, its bound, when to stop."""
+"""The best point of a constrained method, its bound, and the test of convergence."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.constrained.polish import polished
 from gramian.constrained.rays import proves_infeasible, proves_unattained, proves_unbounded
-from gramian.methods.base import RESIDUALS, Settings
+from gramian.methods.base import MIN_SMALL_RESIDUALS, Settings
 from gramian.objectives import LowerBound
 from gramian.proofs import EXACT_ORDER, SparseForm
 from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-NEAR = 1e-2
-"""A violation from which a factor is moved until its constraints hold."""
+MAX_POLISHED_VIOLATION = 1e-2
+"""Largest violation of a factor that is polished until its constraints hold."""
 
-CLOSE = 1e-3
-"""The relative difference of value and bound from which on it is."""
+MAX_POLISHED_GAP = 1e-3
+"""Relative difference of value and bound below which a factor is polished."""
 
-SHARE = 0.3
-"""The part of the time that certificates may take on the way."""
+CERTIFICATE_TIME_FRACTION = 0.3
+"""Fraction of the time that intermediate certificates may take."""
 
-NEARLY = 2.0
-"""How many times the gap allowed an estimate may promise for a proof to be tried."""
+PROMISING_GAP_IN_TOLERANCES = 2.0
+"""Estimated gap, in allowed gaps, up to which a proof is attempted."""
 
-MARGIN = 0.2
-"""The part of the gap allowed that a margin of the dual may take."""
+MARGIN_GAP_FRACTION = 0.2
+"""Fraction of the allowed gap that a margin of the dual may cost."""
 
 
 @dataclass
 class Judge:
-    """Keeps the best feasible point and the best dual point, each from wherever it came."""
+    """Keeps the best feasible point and the best dual point, independently of each other."""
 
     model: Model
     settings: Settings
@@ -55,13 +55,13 @@ class Judge:
     spent: float = 0.0
     """Seconds taken by certificates."""
     looks: int = 0
-    """Certificates so far."""
+    """Number of certificates so far."""
     residuals: int = 0
-    """Those without a bound whose residuals were within the tolerance."""
+    """Number of certificates without a bound whose residuals were within the tolerance."""
     costly: bool | None = None
-    """Whether a proof takes longer than an estimate, once that is known."""
+    """Whether a proof takes longer than an estimate; None before it is known."""
     promised: float | None = None
-    """The relative gap that the last estimate gave hope of, where no proof followed it."""
+    """The relative gap of the last estimate, if no proof followed."""
 
     def __post_init__(self) -> None:
         self.repair = Repair(self.model)
@@ -72,17 +72,17 @@ class Judge:
         """The best dual point."""
         return self.bounds.best
 
-    def see(self, candidate: Candidate, *, last: bool = False) -> Status | None:
-        """Take a point in; the status that it ends the run with, None where it does not."""
+    def process(self, candidate: Candidate, *, last: bool = False) -> Status | None:
+        """Process a point; return the status that ends the run, if any."""
         started = clock.now()
         status = self._rays(candidate)
-        if status is None and (last or self._worth_a_look(candidate, started)):
+        if status is None and (last or self._affordable(candidate, started)):
             self._certified(candidate, last)
             self.looks += 1
             self.spent += clock.elapsed(started)
             if self.converged:
                 return Status.CONVERGED
-            self._steer()
+            self._request_margin()
             return self._flat(candidate)
         return status
 
@@ -92,39 +92,39 @@ class Judge:
         best, tol = self.best, self.settings.tol
         if best is None or best.violation > tol:
             return False
-        if best.relative_gap is None:  # of a linear F nothing is known without a dual point
-            return self.model.linear is None and self.residuals >= RESIDUALS
+        if best.relative_gap is None:  # a linear F needs a dual point
+            return self.model.linear is None and self.residuals >= MIN_SMALL_RESIDUALS
         if self.below > tol:
             return False
         return best.relative_gap <= tol and (best.proved or self.proof != "proved")
 
     @property
     def below(self) -> float:
-        """How far the best value lies below the bound, relatively: it is not quite feasible.
+        """How far the best value lies below the bound, relatively, if it is slightly infeasible.
 
-        0 where it is far from feasible: there the violation tells, and the bound may be endless.
+        0 if it is far from feasible: then the violation decides, and the bound may be infinite.
         """
         best = self.best
         if best is None or self.point is None or best.violation > self.settings.tol:
             return 0.0
         if self.point.value <= best.value:
             return 0.0
-        return self._apart(best.value)
+        return self._relative_distance(best.value)
 
-    def _apart(self, value: float) -> float:
-        """How far a value is from the bound, relatively."""
+    def _relative_distance(self, value: float) -> float:
+        """The relative distance of a value to the bound."""
         assert self.point is not None
         return relative(abs(value - self.point.value), value, self.model.problem.scale)
 
-    def _worth_a_look(self, candidate: Candidate, now: float) -> bool:
+    def _affordable(self, candidate: Candidate, now: float) -> bool:
         if self.model.order <= 100 or candidate.sure:
             return True
-        return self.spent <= SHARE * (now - self.settings.started)
+        return self.spent <= CERTIFICATE_TIME_FRACTION * (now - self.settings.started)
 
     def _certified(self, candidate: Candidate, last: bool) -> None:
         model, tol = self.model, self.settings.tol
         factor = candidate.factor
-        if model.linear is None or last:  # the bound is made at the point itself
+        if model.linear is None or last:  # the bound is computed at the point itself
             factor = self._improved(factor)
         image = model.objective.image(factor)
         prove = self.proof != "estimated" and (last or self._promising(image, candidate.y))
@@ -149,18 +149,18 @@ class Judge:
             self.residuals += 1
 
     def _close(self, image: Any) -> bool:
-        """Whether value and bound are near enough for the constraints to be worth moving for."""
-        if self.point is None or self.best is None or self.best.violation > NEAR:
+        """Whether value and bound are close enough to polish the factor."""
+        if self.point is None or self.best is None or self.best.violation > MAX_POLISHED_VIOLATION:
             return True
-        off = self._apart(self.model.objective.value(image))
-        return off <= max(CLOSE, 10 * self.settings.tol)
+        off = self._relative_distance(self.model.objective.value(image))
+        return off <= max(MAX_POLISHED_GAP, 10 * self.settings.tol)
 
     def _bound(self, image: Any, y: Array, prove: bool) -> LowerBound | None:
         wanted = accuracy(self.model, image, self.settings.tol)
-        return self.repair(image, y, wanted=wanted, seconds=self._patience(), prove=prove)
+        return self.repair(image, y, wanted=wanted, seconds=self._proof_seconds(), prove=prove)
 
     def _promising(self, image: Any, y: Array) -> bool:
-        """Whether an estimate of λ_min, which costs little, leaves hope that a proof is enough."""
+        """Whether an estimate of λ_min, which is cheap, suggests that a proof will succeed."""
         self.promised = None
         if not self._proofs_are_costly(image, y):
             return True
@@ -169,20 +169,20 @@ class Judge:
             return self.point is None
         value = self.model.objective.value(image)
         gap = relative(max(0.0, value - point.value), value, self.model.problem.scale)
-        if gap <= NEARLY * self.settings.tol:
+        if gap <= PROMISING_GAP_IN_TOLERANCES * self.settings.tol:
             return True
         self.promised = gap
         return False
 
     def _proofs_are_costly(self, image: Any, y: Array) -> bool:
-        """Whether λ_min takes a dense factor beyond the order where that is a moment's work."""
+        """Whether λ_min needs a dense factorisation at large order."""
         if self.costly is None:
             form = self.model.slack(image, y).form()
             quick = isinstance(form, SparseForm) and not form.fills
             self.costly = self.model.order > EXACT_ORDER and not quick
         return self.costly
 
-    def _patience(self) -> float:
+    def _proof_seconds(self) -> float:
         if self.model.order <= EXACT_ORDER:
             return float("inf")
         return self.settings.proof_seconds()
@@ -191,12 +191,12 @@ class Judge:
         bounds, tol = self.model.bounds, self.settings.tol
         violation = bounds.violation(bounds.map.bilinear(factor, factor))
         goal = 0.01 * tol
-        if goal < violation <= NEAR and factor.shape[1]:
+        if goal < violation <= MAX_POLISHED_VIOLATION and factor.shape[1]:
             return polished(self.model, factor, goal=goal)
         return factor
 
     def _better(self, found: Certificate) -> bool:
-        """A feasible point comes before one that is not, then the value nearer to the bound."""
+        """Prefer feasible points, then the value closest to the bound."""
         best, tol = self.best, self.settings.tol
         if best is None or not np.isfinite(best.value):
             return True
@@ -204,16 +204,16 @@ class Judge:
             return found.violation < best.violation
         if self.point is None:
             return found.value < best.value
-        return self._apart(found.value) < self._apart(best.value)
+        return self._relative_distance(found.value) < self._relative_distance(best.value)
 
-    def _steer(self) -> None:
-        """Ask for a margin where no way leads from multipliers back to a dual point."""
+    def _request_margin(self) -> None:
+        """Request a margin if no direction leads from multipliers back to a dual point."""
         best = self.best
         if best is None or self.repair.lifts_all or self.model.linear is None:
             return
         size = max(abs(best.value), 1e-6 * best.scale)
         if best.trace > 0 and size > 0:
-            self.guide.margin = MARGIN * self.settings.tol * size / best.trace
+            self.guide.margin = MARGIN_GAP_FRACTION * self.settings.tol * size / best.trace
 
     def _rays(self, candidate: Candidate) -> Status | None:
         if candidate.dual_ray is not None:
@@ -227,14 +227,14 @@ class Judge:
         return None
 
     def _flat(self, candidate: Candidate) -> Status | None:
-        """The end of a search for a dual point, where no slack is definite."""
+        """UNATTAINED if the search for a dual point ends because no slack is definite."""
         if candidate.flat_ray is None:
             return None
         self.ray = proves_unattained(self.model, candidate.flat_ray)
         return None if self.ray is None else Status.UNATTAINED
 
     def dimacs(self) -> tuple[float, ...] | None:
-        """The errors of the best point beside the dual point, or the multipliers it came with."""
+        """The DIMACS errors of the best point and the dual point, or its own multipliers."""
         if self.factor is None or self.y is None or self.best is None:
             return None
         image = self.model.objective.image(self.factor)
@@ -243,7 +243,7 @@ class Judge:
         return dimacs_errors(self.model, image, self.y, self.best.lambda_min)
 
     def outcome(self, fallback: Array) -> tuple[Array, Certificate]:
-        """The factor to bring home, and its certificate."""
+        """The final factor and its certificate."""
         if self.best is None or self.factor is None:
             image = self.model.objective.image(fallback)
             zero = np.zeros(self.model.bounds.size)

@@ -1,4 +1,4 @@
-"""A problem with constraints as the outer loops see it: sizes, blocks, and the slack of a dual."""
+"""A problem with constraints for the constrained methods: scales, blocks, and dual slacks."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from gramian.reductions.theta_border import ThetaBorder, theta_border
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
-BLOCKS_SEPARATED = 200
-"""Blocks of more than one row that are looked at one by one."""
+MAX_BLOCKS = 200
+"""Maximum number of blocks of more than one row that are treated separately."""
 
-DENSE_SHARE = 0.1
-"""The share of entries that are not 0 from which rows count as dense."""
+MIN_DENSE_FRACTION = 0.1
+"""Fraction of nonzero entries from which rows count as dense."""
 
 DIRECT_PRODUCTS = 5e8
 """Multiplications up to which dense least squares are solved directly."""
 
 LSQR_PRODUCTS = 400
-"""Products with a sparse matrix that least squares may take."""
+"""Maximum number of sparse products of a least-squares solve."""
 
 DENSE_ORDER = 2000
-"""Orders up to which a dense matrix and its eigenvalues are affordable in each iteration."""
+"""Order up to which a dense matrix and its eigenvalues are affordable in each iteration."""
 
-APART = 1e-9
-"""The least eigenvalue of the Gram matrix of unit rows that are independent beyond doubt."""
+MIN_INDEPENDENT_EIGENVALUE = 1e-9
+"""Smallest eigenvalue of the Gram matrix of unit rows at which they count as independent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Model:
 
     @classmethod
     def of(cls, problem: Problem) -> Model:
-        """A fixed trace becomes a constraint like the others."""
+        """The model of a problem; a fixed trace becomes a constraint."""
         trace, n = problem.domain.trace, problem.order
         if trace is None:
             return cls(problem)
@@ -81,17 +81,17 @@ class Model:
 
     @cached_property
     def linear(self) -> Any:
-        """C where F(M) = ⟨C, M⟩ + constant, None otherwise."""
+        """C if F(M) = ⟨C, M⟩ + constant, None otherwise."""
         return self.objective.C if isinstance(self.objective, Linear) else None
 
     @cached_property
     def rows(self) -> Rows | None:
-        """The matrices A_k of 𝒜, None where they are too large."""
+        """The matrices A_k of 𝒜; None if they are too large."""
         return rows_of(self.bounds.map)
 
     @cached_property
     def norms(self) -> Array:
-        """‖A_k‖ for every row of 𝒜, 1 where it is 0 or not known."""
+        """‖A_k‖ for every row of 𝒜, 1 if it is 0 or unknown."""
         if self.rows is None:
             return np.ones(self.bounds.size)
         sizes = np.sqrt(np.asarray(self.rows.matrix.multiply(self.rows.matrix).sum(axis=1)).ravel())
@@ -99,18 +99,18 @@ class Model:
 
     @cached_property
     def scales(self) -> Array:
-        """‖A_k‖, times the unit of the row beside the usual one."""
+        """‖A_k‖, times the unit of the row relative to the median unit."""
         unit = self.bounds.unit
         return self.norms * unit / float(np.median(unit)) if unit.size else self.norms
 
     @cached_property
     def right(self) -> float:
-        """‖b‖ with every row of 𝒜 scaled to 1: what the sizes of M are of."""
+        """‖b‖ with every row of 𝒜 scaled to 1: the scale of M."""
         nearest = np.clip(0.0, self.bounds.lower, self.bounds.upper) / self.norms
         return float(np.linalg.norm(nearest)) or 1.0
 
     def sizes_in(self, d: Array) -> tuple[Array, float]:
-        """‖DA_kD‖ for every row, and ‖b‖ with every row scaled to 1 by it."""
+        """‖DA_kD‖ for every row, and ‖b‖ with the rows scaled to 1 by it."""
         assert self.rows is not None
         i, j = np.divmod(self.rows.places, self.order)
         weights = (d[i] * d[j]).ravel() ** 2
@@ -121,7 +121,7 @@ class Model:
 
     @cached_property
     def left(self) -> float:
-        """‖C‖, or about the size of the gradient at 0."""
+        """‖C‖, or the approximate size of the gradient at 0."""
         if self.linear is not None:
             return size_of(self.linear) or 1.0
         zero = self.objective.image(np.zeros((self.order, 0)))
@@ -130,14 +130,14 @@ class Model:
 
     @cached_property
     def homogeneous(self) -> Model:
-        """The same with 0 for every bound that there is: what a ray has to meet."""
+        """The model with 0 for every finite bound, which a ray must satisfy."""
         lower = np.where(np.isfinite(self.bounds.lower), 0.0, -np.inf)
         upper = np.where(np.isfinite(self.bounds.upper), 0.0, np.inf)
         still = Constraint(self.bounds.map, lower, upper)
         return Model(replace(self.problem, constraints=(still,)))
 
     def augmented(self, y: Array, penalty: Array, margin: float) -> Objective:
-        """F(M) − ε tr M and what multipliers and penalties add for the constraints."""
+        """F(M) − ε tr M plus the terms of multipliers and penalties."""
         loss = Augmented(self.bounds.lower, self.bounds.upper, y, penalty)
         n = self.order
         if self.linear is not None:
@@ -148,7 +148,7 @@ class Model:
         return Sum([self.objective, Composite(self.bounds.map, loss, -margin)])
 
     def slack(self, image: Any, y: Array) -> SymmetricOperator:
-        """∇F(M) − 𝒜*(y), which has to be positive semidefinite."""
+        """∇F(M) − 𝒜*(y), which must be positive semidefinite."""
         if self.linear is not None:
             return self.adjoint(-y, self.linear)
         return together([self.objective.gradient(image), self.adjoint(-y)])
@@ -159,9 +159,10 @@ class Model:
         return plain.dual_operator(y)
 
     def dual_value(self, image: Any, y: Array) -> float:
-        """The least of F(M) over 𝒜(M) in its bounds, where the slack at y is PSD.
+        """The minimum of F(M) over 𝒜(M) within its bounds, if the slack at y is PSD.
 
-        F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ and y·𝒜(N) ≥ y⁺·l − y⁻·u. What rounding can add is taken off.
+        F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ and y·𝒜(N) ≥ y⁺·l − y⁻·u. A bound on rounding errors is
+        subtracted.
         """
         base = self.objective.constant
         if self.linear is None:
@@ -175,9 +176,9 @@ class Model:
 
     @cached_property
     def blocks(self) -> list[Indices]:
-        """Rows of M that no matrix of the problem joins with others, the largest set first.
+        """Sets of rows of M that no matrix of the problem connects, the largest first.
 
-        M may be taken 0 between them. One set where nothing is known.
+        M may be 0 between them. One set if the structure is unknown.
         """
         everything = [np.arange(self.order)]
         if self.linear is None:
@@ -196,7 +197,7 @@ class Model:
         sets = np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
         sets.sort(key=len, reverse=True)
         joined = sum(len(rows) > 1 for rows in sets)
-        return everything if joined > BLOCKS_SEPARATED else sets
+        return everything if joined > MAX_BLOCKS else sets
 
     def side_by_side(self, blocks: Sequence[Indices], factors: Sequence[Array]) -> Array:
         """Matrices side by side, each in the rows of its block and 0 elsewhere."""
@@ -208,10 +209,10 @@ class Model:
 
     @cached_property
     def face(self) -> tuple[Array, Array] | None:
-        """Q with orthonormal columns that every feasible M has in its null space, and u.
+        """Q with orthonormal columns in the null space of every feasible M, and u.
 
-        A row v vᵀ with the value 0 says Mv = 0: no M is definite then, and multipliers run away.
-        𝒜*(u) is a sum of those v vᵀ, and u costs nothing.
+        A row vvᵀ with the value 0 implies Mv = 0: then no feasible M is definite, and multipliers
+        diverge. 𝒜*(u) is a sum of those vvᵀ, and u does not change the dual value.
         """
         vectors, u = [], np.zeros(self.bounds.size)
         first = 0
@@ -228,12 +229,12 @@ class Model:
 
     @cached_property
     def corner(self) -> Corner | None:
-        """The corner of M that the constraints give, where that is all they do."""
+        """The fixed corner of M, if the constraints consist of nothing else."""
         return corner_of(self.objective, self.bounds)
 
     @cached_property
     def bordered(self) -> ThetaBorder | None:
-        """The form with a trace, where the problem is a theta number with a border."""
+        """The form with a trace, if the problem is a theta number with a border."""
         if self.linear is None or self.rows is None:
             return None
         return theta_border(self.linear, self.rows, self.bounds)
@@ -246,19 +247,19 @@ class Model:
 
 
 def independent(matrix: sp.csr_array) -> bool:
-    """Whether the rows, of norm 1, are far from dependent; False where that takes long to say."""
+    """Whether the unit rows are clearly independent; False if the test is expensive."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
-    if matrix.nnz <= DENSE_SHARE * entries or entries * matrix.shape[0] > DIRECT_PRODUCTS:
+    if matrix.nnz <= MIN_DENSE_FRACTION * entries or entries * matrix.shape[0] > DIRECT_PRODUCTS:
         return False
     dense = matrix.toarray()
-    return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > APART)
+    return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > MIN_INDEPENDENT_EIGENVALUE)
 
 
 def least_squares(matrix: sp.csr_array, b: Array) -> Array:
-    """x with ‖matrix x − b‖ the least, directly where the matrix is dense and has few rows."""
+    """x that minimises ‖matrix x − b‖, directly if the matrix is dense with few rows."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
     x: Array
-    if matrix.nnz > DENSE_SHARE * entries and entries * min(matrix.shape) <= DIRECT_PRODUCTS:
+    if matrix.nnz > MIN_DENSE_FRACTION * entries and entries * min(matrix.shape) <= DIRECT_PRODUCTS:
         x = scipy.linalg.lstsq(matrix.toarray(), b, cond=1e-12, lapack_driver="gelsy")[0]
     else:
         x = lsqr(matrix, b, atol=1e-15, btol=1e-15, iter_lim=LSQR_PRODUCTS)[0]
@@ -266,7 +267,7 @@ def least_squares(matrix: sp.csr_array, b: Array) -> Array:
 
 
 def _pattern(parts: Parts) -> sp.csr_array:
-    """What the sparse part joins, and the rows of each column of the other."""
+    """The pattern of the sparse part, and of the columns of the low-rank part."""
     joined = [abs(parts.sparse)] if parts.sparse is not None else []
     if parts.factor is not None:
         for column in parts.factor.T:

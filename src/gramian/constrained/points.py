@@ -1,4 +1,4 @@
-"""What passes between an outer loop and its judge: a point there, advice back."""
+"""Data exchanged between a constrained method and its judge: points, and advice."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
-NEGLIGIBLE = 1e-12
-"""The part of the largest eigenvalue of M below which one is left out of its factor."""
+MIN_EIGENVALUE_RATIO = 1e-12
+"""Eigenvalues of M below this fraction of the largest are omitted from its factor."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A factor and multipliers, as a loop has found them."""
+    """A factor and multipliers found by a method."""
 
     factor: Array
     y: Array
     trace: dict[str, float] = field(default_factory=dict)
-    """What the loop tells of itself."""
+    """Further columns of the history."""
     primal_ray: Array | None = None
-    """A direction that may show that F has no minimum."""
+    """A direction that may prove that F has no minimum."""
     dual_ray: Array | None = None
-    """Multipliers that may show that there is no feasible M."""
+    """Multipliers that may prove that there is no feasible M."""
     sure: bool = False
-    """Whether the loop takes it for a solution: it is looked at whatever that takes."""
+    """Whether the method considers it a solution: it is certified at any cost."""
     flat_ray: Array | None = None
-    """A direction along which F and the constraints may not change."""
+    """A direction along which F and the constraints may be constant."""
 
 
 @dataclass
 class Guide:
-    """What a loop is told between its rounds."""
+    """Information for a method between its rounds."""
 
     margin: float = 0.0
-    """ε: the loop is to find a dual point with a slack of at least εI."""
+    """ε: the method should find a dual point with a slack of at least εI."""
     vector: Array | None = None
     """An eigenvector of the slack with a negative eigenvalue."""
     least: float = 0.0
     """That eigenvalue."""
     gap: float = 0.0
-    """What the best point is known to be above the optimum by, at most; 0 where nothing is."""
+    """Upper bound on F − F* at the best point; 0 if unknown."""
 
     def negative(self) -> Array | None:
-        """The eigenvector, once, where its eigenvalue is negative."""
+        """The eigenvector if its eigenvalue is negative; returned only once."""
         vector, self.vector = self.vector, None
         return vector if self.least < 0 else None
 
 
 def factor_of(values: Array, vectors: Array) -> Array:
-    """L of LLᵀ = Σ λ v vᵀ over the eigenvalues above `NEGLIGIBLE` times the largest."""
-    kept = values > NEGLIGIBLE * np.max(values, initial=0.0)
+    """L of LLᵀ = Σ λ v vᵀ over the eigenvalues above `MIN_EIGENVALUE_RATIO` times the largest."""
+    kept = values > MIN_EIGENVALUE_RATIO * np.max(values, initial=0.0)
     return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))

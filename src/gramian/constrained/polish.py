@@ -1,4 +1,4 @@
-"""A factor moved a little until its constraints hold: Newton's steps of least norm."""
+"""Polish a factor until its constraints hold, by Newton steps of minimum norm."""
 
 from __future__ import annotations
 
@@ -14,52 +14,55 @@ from gramian.constrained.model import Model
 
 Array = NDArray[np.floating]
 
-NEWTON_STEPS, STEP_PRODUCTS = 4, 120
-"""Newton's steps, and the products of each."""
+MAX_NEWTON_STEPS, MAX_STEP_PRODUCTS = 4, 120
+"""Maximum number of Newton steps, and of products per step."""
 
-NEWTON, ALMOST = 1e-12, 0.3
-"""The least residual that a step is solved to, beside its right-hand side, and the part of the goal
-that one is solved to where that is more."""
+MIN_STEP_RESIDUAL, STEP_RESIDUAL_PER_GOAL = 1e-12, 0.3
+"""Tolerance of the residual of a step, relative to its right-hand side, and relative to the goal if
+that is larger."""
 
-SMALLEST = 1e-6
-"""The part of the largest row of a derivative that none is taken to be below, squared."""
+MIN_ROW_RATIO = 1e-6
+"""Smallest squared row norm of a derivative that is used, relative to the largest."""
 
-FALLS = 0.5
-"""The part of the violation that a step has to bring it to."""
+MAX_VIOLATION_RATIO = 0.5
+"""Ratio by which a step must reduce the violation."""
 
-AT_ONCE, DIRECT, RIDGE = 300, 1500, 1e-15
-"""Rows up to which a step is solved for directly, those up to which it is where products have not
-brought it down, and the part of the largest eigenvalue of its
-normal equations, for each row, below which one is 0."""
+MAX_DIRECT_ROWS, MAX_FALLBACK_ROWS, NULL_EIGENVALUE_RATIO = 300, 1500, 1e-15
+"""Rows up to which a step is solved directly, rows up to which it is solved directly if the
+iterative solution failed, and eigenvalues of its normal equations, relative to the largest and per
+row, that count as 0."""
 
-FULL, NUMBERS = 0.02, 20_000_000
-"""The share of entries of a derivative from which it is multiplied as a dense matrix, and their
-number up to which it is."""
+MIN_DENSE_FRACTION, MAX_DENSE_ENTRIES = 0.02, 20_000_000
+"""Density of a derivative from which it is stored as a dense matrix, and its maximum number of
+entries then."""
 
 
 def polished(model: Model, factor: Array, *, goal: float) -> Array:
-    """L + D with 2𝒜(sym(LDᵀ)) = −(what 𝒜(LLᵀ) lies outside its bounds), again until `goal`.
+    """L + D with 2𝒜(sym(LDᵀ)) = −(violation of the bounds by 𝒜(LLᵀ)), repeated until `goal`.
 
-    The best factor found, which is the given one where no step helps, or no time is left for one.
+    Returns the best factor, which is the given one if no step helps or the time is up.
     """
     bounds, norms = model.bounds, model.norms
     best, L = factor, factor
     least = bounds.violation(bounds.map.bilinear(L, L))
     taken = 0.0
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         off = bounds.off(bounds.map.bilinear(L, L))
         if least <= goal or not np.any(off) or clock.left() <= taken:
             break
         started = clock.now()
         moved = L - _least_change(
-            model, L, off / norms, accuracy=max(NEWTON, ALMOST * goal / least)
+            model,
+            L,
+            off / norms,
+            accuracy=max(MIN_STEP_RESIDUAL, STEP_RESIDUAL_PER_GOAL * goal / least),
         )
         violation = bounds.violation(bounds.map.bilinear(moved, moved))
-        if not violation < FALLS * least and _direct(model):
+        if not violation < MAX_VIOLATION_RATIO * least and _direct(model):
             moved = L - _direct_change(model, L, off / norms)
             violation = bounds.violation(bounds.map.bilinear(moved, moved))
         L, taken = moved, clock.elapsed(started)
-        if not violation < FALLS * least:
+        if not violation < MAX_VIOLATION_RATIO * least:
             return L if violation < least else best
         best, least = L, violation
     return best
@@ -67,7 +70,7 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
 
 def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Array:
     """The smallest D that changes 𝒜(LLᵀ), rows scaled to 1, by `off` where that is not 0."""
-    if off.size <= AT_ONCE and _direct(model):
+    if off.size <= MAX_DIRECT_ROWS and _direct(model):
         return _direct_change(model, L, off)
     bilinear, adjoint = model.bounds.map.fixed(L)
     sizes = _row_sizes(model, L)
@@ -83,26 +86,27 @@ def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Arr
         rmatvec=lambda w: 2 * kept(adjoint(live * w)).ravel(),
         dtype=float,
     )
-    found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=STEP_PRODUCTS)[0]
+    found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=MAX_STEP_PRODUCTS)[0]
     change: Array = found.reshape(L.shape)
     return change
 
 
 def _direct(model: Model) -> bool:
-    """Whether a step can be solved for directly."""
-    return model.rows is not None and model.bounds.size <= DIRECT and model.face is None
+    """Whether a step can be solved directly."""
+    return model.rows is not None and model.bounds.size <= MAX_FALLBACK_ROWS and model.face is None
 
 
 def _row_sizes(model: Model, L: Array) -> Array:
-    """‖A_kL‖ with ‖A_k‖ = 1: what row k of the derivative is divided by, for lsqr to take fewer
-    products. Exact where no row of A_k has two entries; 1 where the matrices are not known.
+    """‖A_kL‖ with ‖A_k‖ = 1, by which row k of the derivative is divided to speed up lsqr.
+
+    Exact if no row of A_k has two entries; 1 if the matrices are unknown.
     """
     if model.rows is None:
         return np.ones(model.bounds.size)
     own = np.einsum("ij,ij->i", L, L)
     j = model.rows.places % model.order
     squares = model.rows.matrix.multiply(model.rows.matrix) @ own[j] / model.norms**2
-    return np.sqrt(np.maximum(squares, SMALLEST * np.max(squares, initial=0.0)) + 1e-300)
+    return np.sqrt(np.maximum(squares, MIN_ROW_RATIO * np.max(squares, initial=0.0)) + 1e-300)
 
 
 def _direct_change(model: Model, L: Array, off: Array) -> Array:
@@ -115,7 +119,7 @@ def _direct_change(model: Model, L: Array, off: Array) -> Array:
     if scale == 0:
         return np.zeros_like(L)
     values, vectors = np.linalg.eigh(normal)
-    live_values = values > RIDGE * kept.size * scale
+    live_values = values > NULL_EIGENVALUE_RATIO * kept.size * scale
     inverse = np.where(live_values, 1.0 / np.where(live_values, values, 1.0), 0.0)
     w = vectors @ (inverse * (vectors.T @ off[kept]))
     change: Array = (J.T @ w).reshape(L.shape)
@@ -123,11 +127,14 @@ def _direct_change(model: Model, L: Array, off: Array) -> Array:
 
 
 def _derivative(model: Model, L: Array, kept: Any) -> Any:
-    """The rows `kept` of J, dense where the matrices of the rows are."""
+    """The rows `kept` of J, dense if the matrices of the rows are dense."""
     assert model.rows is not None
     (n, r), rows = L.shape, model.rows
     matrix = rows.matrix[kept]
-    if matrix.nnz > FULL * kept.size * n * n and kept.size * n * max(n, r) <= NUMBERS:
+    if (
+        matrix.nnz > MIN_DENSE_FRACTION * kept.size * n * n
+        and kept.size * n * max(n, r) <= MAX_DENSE_ENTRIES
+    ):
         full = np.zeros((kept.size, n * n))
         full[:, rows.places] = matrix.toarray() * (2 / model.norms[kept, None])
         return (full.reshape(kept.size * n, n) @ L).reshape(kept.size, n * r)
@@ -137,5 +144,8 @@ def _derivative(model: Model, L: Array, kept: Any) -> Any:
     columns = (i[:, None] * r + np.arange(r)).ravel()
     values = (weight[:, None] * L[j]).ravel()
     J = sp.csr_array((values, (np.repeat(k, r), columns)), shape=(kept.size, n * r))
-    full = J.nnz > FULL * J.shape[0] * J.shape[1] and J.shape[0] * J.shape[1] <= NUMBERS
+    full = (
+        J.nnz > MIN_DENSE_FRACTION * J.shape[0] * J.shape[1]
+        and J.shape[0] * J.shape[1] <= MAX_DENSE_ENTRIES
+    )
     return J.toarray() if full else J

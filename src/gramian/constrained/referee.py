@@ -1,4 +1,4 @@
-"""What is made of the points of methods for constraints: see `gramian.methods.referee`."""
+"""The best point of a run with constraints; see `gramian.methods.referee`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-PROGRESS, STALE_LOOKS = 0.9, 15
-"""A method ends where so many certificates in a row have not reduced gap and violation to this
-part of what they were."""
+PROGRESS_RATIO, MAX_STALE_CERTIFICATES = 0.9, 15
+"""A method ends if this number of consecutive certificates do not reduce gap and violation by this
+factor."""
 
-PROVED = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
-"""Statuses that a proof has decided."""
+PROVED_STATUSES = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
+"""Statuses decided by a proof."""
 
 
 @dataclass
@@ -34,14 +34,14 @@ class ConstrainedReferee:
     """Keeps the best feasible point of a run of several methods, one after the other."""
 
     scaling: FeatureScaling
-    """To the units of the model, whose points these are."""
+    """Scaling to the units of the model, in which the points are given."""
     settings: Settings
     judge: Judge
     last: Candidate | None = None
     least: float = np.inf
-    """The smallest of gap and violation that the present method has reached."""
+    """The smallest of gap and violation reached by the current method."""
     stale: int = 0
-    """Certificates in a row without progress."""
+    """Consecutive certificates without progress."""
     looks: int = 0
     route: list[str] = field(default_factory=list)
     """The methods that have run."""
@@ -51,13 +51,13 @@ class ConstrainedReferee:
         return self.judge.model
 
     def begin(self, factor: Array) -> None:
-        """Take the start, which is returned where no method finds a point."""
+        """Set the start, which is returned if no method finds a point."""
         self.start = factor
 
     def steps(
         self, methods: list[Method], factor: Array, y: Array, options: dict[str, Any]
     ) -> Iterator[Candidate]:
-        """The points of one method after another, each from the best so far."""
+        """The points of one method after another, each started from the best so far."""
         for method in methods:
             self.least, self.stale = np.inf, 0
             self.route.append(method.name)
@@ -80,22 +80,22 @@ class ConstrainedReferee:
         promised = self.judge.promised
         gap = best.relative_gap if promised is None else promised
         measure = max(1.0 if gap is None else gap, best.violation, self.judge.below)
-        self.stale = 0 if measure < PROGRESS * self.least else self.stale + 1
+        self.stale = 0 if measure < PROGRESS_RATIO * self.least else self.stale + 1
         self.least = min(self.least, measure)
-        return self.stale >= STALE_LOOKS
+        return self.stale >= MAX_STALE_CERTIFICATES
 
-    def see(self, candidate: Candidate) -> tuple[Candidate, Status | None]:
-        """Take a point into account; it returns with the status that ends the run, if any."""
+    def process(self, candidate: Candidate) -> tuple[Candidate, Status | None]:
+        """Process a point; return it with the status that ends the run, if any."""
         self.last = candidate
-        return candidate, self.judge.see(candidate)
+        return candidate, self.judge.process(candidate)
 
-    def shown(self, candidate: Candidate) -> Step:
-        """The point as callbacks see it, in the units of the problem."""
+    def as_step(self, candidate: Candidate) -> Step:
+        """The point passed to callbacks, in the units of the problem."""
         factor = self.scaling.factor(candidate.factor)
         return Step(factor, self.model.problem.value(candidate.factor))
 
     def record(self, candidate: Candidate) -> dict[str, float | None]:
-        """The columns of the history for a point, beside its number and time."""
+        """The columns of the history for a point, besides its number and time."""
         best = self.judge.best
         return {
             "value": self.model.problem.value(candidate.factor),
@@ -108,22 +108,22 @@ class ConstrainedReferee:
         """The status after the last method."""
         return Status.STALLED
 
-    def salvage(self) -> None:
-        """Nothing: every point is seen."""
+    def recover_last_point(self) -> None:
+        """Do nothing: every point has been processed."""
 
-    def settled(self, status: Status) -> Outcome:
-        """The best point, its certificate, and the status that this leaves."""
+    def outcome(self, status: Status) -> Outcome:
+        """The best point, its certificate, and the resulting status."""
         judge = self.judge
-        if status not in PROVED:
+        if status not in PROVED_STATUSES:
             if self.last is not None and not judge.converged:
                 late = clock.until(self.settings.last_deadline())
                 with suppress(clock.TimeUpError), late, np.errstate(all="ignore"):
-                    judge.see(self.last, last=True)
+                    judge.process(self.last, last=True)
             status = Status.CONVERGED if judge.converged else status
         found, certificate = judge.outcome(self.start if self.last is None else self.last.factor)
         factor = self.scaling.factor(found)
         certificate = self.scaling.certificate(certificate, factor)
-        if status is Status.INFEASIBLE:  # there is no optimum that F could be compared with
+        if status is Status.INFEASIBLE:  # there is no optimum to compare F with
             certificate = replace(certificate, gap=None, relative_gap=None, method="none")
         dual = judge.y if judge.point is None else judge.point.dual
         return Outcome(factor, certificate, status, dual, self._ray(status), judge.dimacs())
@@ -133,7 +133,7 @@ class ConstrainedReferee:
         ray = self.judge.ray
         if ray is None or status not in (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED):
             return None
-        if status is Status.INFEASIBLE:  # multipliers, which are the same in all coordinates
+        if status is Status.INFEASIBLE:  # multipliers do not depend on the coordinates
             return ray
         V = self.scaling.factor(ray)
         return V / float(np.linalg.norm(V))

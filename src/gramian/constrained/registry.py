@@ -1,4 +1,4 @@
-"""The loops for problems with constraints: what each takes, and which one is chosen."""
+"""The methods for problems with constraints: conditions of each, and the choice of `auto`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,19 @@ from gramian.constrained import (
 )
 from gramian.constrained.augmented_lagrangian import augmented_lagrangian, crowded
 from gramian.constrained.dual_newton import dual_newton
-from gramian.constrained.model import Model
+from gramian.constrained.model import DENSE_ORDER, Model
 from gramian.constrained.points import Candidate
 from gramian.constrained.splitting import splitting
 from gramian.maps import PairDistances
 from gramian.methods.base import Settings
 
-SPLITTING_ORDER = 2000
-"""Orders up to which an eigenvalue decomposition an iteration is affordable."""
-
-SMALL = 200
-"""Orders up to which compiling a sweep takes longer than the problem does."""
+MAX_UNCOMPILED_ORDER = 200
+"""Order up to which compiling a sweep takes longer than solving the problem."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A loop with its name and what it accepts."""
+    """A method with its name and the problems it accepts."""
 
     name: str
     run: Callable[..., Iterator[Candidate]]
@@ -41,7 +38,7 @@ class Method:
 
     @property
     def options(self) -> list[str]:
-        """The keyword options of this loop."""
+        """The keyword options of this method."""
         parameters = inspect.signature(self.run).parameters.values()
         return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
 
@@ -53,8 +50,8 @@ def _anything(model: Model) -> None:
 def _dense_and_linear(model: Model) -> str | None:
     if model.linear is None:
         return "it takes a linear objective ⟨C, M⟩ only"
-    if model.order > SPLITTING_ORDER or model.rows is None:
-        return f"it holds M as a dense matrix, of order {SPLITTING_ORDER} at most"
+    if model.order > DENSE_ORDER or model.rows is None:
+        return f"it holds M as a dense matrix, of order {DENSE_ORDER} at most"
     return None
 
 
@@ -67,9 +64,7 @@ METHODS = {
             "L-BFGS on the factor, multipliers and penalties",
             _anything,
         ),
-        Method(
-            "clarabel", conic.clarabel, "an interior point method, for small ones", conic.refusal
-        ),
+        Method("clarabel", conic.clarabel, "an interior point method, if small", conic.refusal),
         Method(
             "interior-point",
             interior_point.interior_point,
@@ -79,13 +74,13 @@ METHODS = {
         Method(
             "unit-diagonal",
             unit_diagonal.unit_diagonal,
-            "coordinate descent on rows of given length",
+            "coordinate descent on rows of fixed length",
             unit_diagonal.refusal,
         ),
         Method(
             "anchored-newton",
             anchored_newton.anchored_newton,
-            "Newton's method on a factor whose corner is given",
+            "Newton's method on a factor with a fixed corner",
             anchored_newton.refusal,
         ),
         Method(
@@ -112,7 +107,7 @@ METHODS = {
 
 
 def methods_for(solver: Any, model: Model, settings: Settings) -> list[Method]:
-    """The methods of a run by the name of one, or as `auto` chooses them."""
+    """The methods of a run: the named one, or those chosen by `auto`."""
     if solver == "auto":
         return choose(model, settings)
     if not isinstance(solver, str) or solver not in METHODS:
@@ -127,7 +122,7 @@ def methods_for(solver: Any, model: Model, settings: Settings) -> list[Method]:
 
 
 def check_method_options(methods: list[Method], options: dict[str, Any]) -> None:
-    """Refuse options that none of the methods has."""
+    """Raise TypeError for options that none of the methods has."""
     known = dict.fromkeys(name for method in methods for name in method.options)
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -139,11 +134,11 @@ def check_method_options(methods: list[Method], options: dict[str, Any]) -> None
 
 
 def choose(model: Model, settings: Settings) -> list[Method]:
-    """The loops that `auto` takes, each where the one before it does not come to an end."""
-    if model.order > SMALL and unit_diagonal.refusal(model) is None:
+    """The methods of `auto`, each of which starts if the previous one does not converge."""
+    if model.order > MAX_UNCOMPILED_ORDER and unit_diagonal.refusal(model) is None:
         return [METHODS["unit-diagonal"], METHODS["augmented-lagrangian"]]
     if anchored_newton.refusal(model) is None:
-        more = [METHODS["augmented-lagrangian"]] if model.order <= SMALL else []
+        more = [METHODS["augmented-lagrangian"]] if model.order <= MAX_UNCOMPILED_ORDER else []
         return [METHODS["anchored-newton"], *more]
     if settings.rank is not None:
         return [METHODS["augmented-lagrangian"]]
@@ -151,9 +146,9 @@ def choose(model: Model, settings: Settings) -> list[Method]:
     chosen += ["interior-point"] if interior_point.preferred(model) else []
     chosen += ["clarabel"] if conic.refusal(model) is None else []
     chosen += ["theta-form"] if theta_form.refusal(model) is None else []
-    # Distances along a graph need its coordinates, which the dense method does not have.
+    # Distances along a graph need its coordinates, which the dense method does not use.
     distances = all(isinstance(map, PairDistances) for map in model.bounds.map.maps)
     if crowded(model) and not distances and _dense_and_linear(model) is None:
-        # Of several blocks a decomposition of the whole is more than those of each.
+        # With several blocks, a decomposition of the whole costs more than one per block.
         chosen += ["dual-newton", "splitting"] if len(model.blocks) == 1 else ["splitting"]
     return [METHODS[name] for name in (*chosen, "augmented-lagrangian")]

@@ -1,8 +1,8 @@
-"""Sums of concave functions of distances, by convex ones that lie above them and touch.
+"""Sums of concave functions of distances, minimised by convex majorants.
 
 ln(1 + d) is at most its tangent, a multiple of d: with the weights ω_e = 1/(1 + d_e) of the last
-place a convex problem lies above one that is not, so what lowers it lowers that too (majorise and
-minimise). Each round takes some steps at the weights of the round before.
+iterate, a convex problem majorises the non-convex one, so that decreasing it decreases both
+(majorise and minimise). Each round takes some steps with the weights of the previous iterate.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 ROUND_STEPS, LAST_ROUND_STEPS = 50, 200
-"""Steps of L-BFGS at the weights of a round, and at those of the last."""
+"""L-BFGS steps of a round, and of the last round."""
 
 LAST_GRADIENT, LBFGS_PAIRS = 1e-4, 10
-"""Relative gradient at which the last round ends, and pairs that L-BFGS keeps."""
+"""Relative gradient at which the last round ends, and correction pairs of L-BFGS."""
 
 
 def reweighted(
@@ -34,7 +34,8 @@ def reweighted(
     *,
     rounds: int,
 ) -> tuple[Array, Array]:
-    """The factor after so many rounds, and the weights of the last problem it was moved by."""
+    """The factor after `rounds` rounds, and the weights of the last problem."""
+
     for turn in range(rounds):
         last = turn == rounds - 1
         factor = descend(

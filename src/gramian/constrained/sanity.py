@@ -1,4 +1,4 @@
-"""Constraints that contradict each other as equations already, named by their rows."""
+"""Detection of contradictory equations, reported by their rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from scipy.sparse.linalg import lsqr
 
 from gramian.constrained.model import LSQR_PRODUCTS, Model, independent
 
-NAMED = 6
-"""Rows that a message names."""
+MAX_NAMED_ROWS = 6
+"""Maximum number of rows in a message."""
 
 
 class ContradictionError(ValueError):
@@ -21,10 +21,10 @@ class ContradictionError(ValueError):
 
 
 def check_rows(model: Model) -> None:
-    """Refuse rows that are 0 with a bound that leaves 0 out, and equations without a solution.
+    """Raise ContradictionError for zero rows whose bounds exclude 0 and for contradictory rows.
 
     The residual r of the least squares 𝒜(M) = b over all symmetric M has 𝒜*(r) = 0 and r·b = ‖r‖²:
-    a combination of the rows where r is not 0 says 0 = ‖r‖².
+    if r is not 0, a combination of the rows implies 0 = ‖r‖².
     """
     bounds = model.bounds
     if model.rows is None:
@@ -36,7 +36,7 @@ def check_rows(model: Model) -> None:
         y = np.zeros(bounds.size)
         y[k] = 1.0 / (bounds.lower[k] if bounds.lower[k] > 0 else bounds.upper[k])
         raise ContradictionError(
-            f"row {k} of the constraints multiplies every entry of M by 0, and is to lie between "
+            f"row {k} of the constraints multiplies every entry of M by 0, but must lie between "
             f"{bounds.lower[k]:g} and {bounds.upper[k]:g} (rows are counted from 0)",
             y,
         )
@@ -53,8 +53,8 @@ def check_rows(model: Model) -> None:
     if size <= 1e-7 * np.linalg.norm(b) or np.linalg.norm(scaled.T @ rest) > 1e-9 * size:
         return
     guilty = equal[np.abs(rest) > 1e-6 * np.max(np.abs(rest))]
-    named = ", ".join(str(k) for k in guilty[:NAMED])
-    more = f" and {guilty.size - NAMED} others" if guilty.size > NAMED else ""
+    named = ", ".join(str(k) for k in guilty[:MAX_NAMED_ROWS])
+    more = f" and {guilty.size - MAX_NAMED_ROWS} others" if guilty.size > MAX_NAMED_ROWS else ""
     y = np.zeros(bounds.size)
     y[equal] = rest / model.norms[equal] / size**2
     raise ContradictionError(

@@ -5,8 +5,8 @@ multiplier (Povh, Rendl and Wiegele 2006; Wen, Goldfarb and Yin 2010):
 
     𝒜𝒜* y = 𝒜(C − S) + (b − 𝒜(M))/σ,      V = M + σ(𝒜*(y) − C),      M = V₊,   S = V₋/σ
 
-Rows with two different bounds get a variable of their own that lies between them. It takes M to be
-dense, and finds the rank by itself: the method where the order is moderate and the rows are many.
+Rows with two different bounds get an additional variable between them. M is dense, and its rank is
+determined by the projection. The method is for moderate order and many rows.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-RELAXED = 1.6
-"""How far M goes beyond V₊, below the golden ratio for which it converges."""
+RELAXATION = 1.6
+"""Over-relaxation of M beyond V₊, below the golden ratio, up to which it converges."""
 
-LOOK, WIDER = 20, 1.25
-"""Iterations until the first look at the residuals, and how many times further the next one is."""
+FIRST_INTERVAL, INTERVAL_GROWTH = 20, 1.25
+"""Iterations before the first computation of the residuals, and the growth of that interval."""
 
-UNEVEN, CHANGE = 2.0, 1.8
-"""How different the residuals must be for σ to change, and what it is changed by."""
+MAX_RESIDUAL_RATIO, PENALTY_RATIO = 2.0, 1.8
+"""Ratio of the residuals above which σ changes, and the factor of that change."""
 
-MOST = 20_000
-"""Iterations at most."""
+MAX_ITERATIONS = 20_000
+"""Maximum number of iterations."""
 
-RIDGE = 1e-13
-"""What is added to 𝒜𝒜*, whose rows have norm 1, for rows that depend on others."""
+NORMAL_RIDGE = 1e-13
+"""Ridge of 𝒜𝒜*, whose rows have norm 1, for dependent rows."""
 
 
 def splitting(
@@ -50,7 +50,7 @@ def splitting(
     *,
     penalty: float = 1.0,
 ) -> Iterator[Candidate]:
-    """Iterations of the boundary point method, told of every so often."""
+    """Iterations of the boundary point method, with a point yielded at increasing intervals."""
     assert model.rows is not None and model.linear is not None
     n, bounds, norms = model.order, model.bounds, model.norms
     A = sp.csr_array(sp.diags_array(1.0 / norms) @ model.rows.whole())
@@ -62,9 +62,9 @@ def splitting(
     M = (factor @ factor.T).ravel() / model.right
     y = y * norms / model.left
     S, s = np.zeros(n * n), np.clip(A @ M, lower, upper)
-    T, sigma, look, gap = np.zeros_like(s), penalty, LOOK, LOOK
+    T, sigma, look, gap = np.zeros_like(s), penalty, FIRST_INTERVAL, FIRST_INTERVAL
     last: tuple[Array, Array] = (y, M)
-    for iteration in range(1, MOST):
+    for iteration in range(1, MAX_ITERATIONS):
         clock.check()
         cost = C - (guide.margin / model.left) * np.eye(n).ravel() if guide.margin else C
         residual = b - A @ M + np.where(free, s, 0.0)
@@ -72,40 +72,40 @@ def splitting(
         V = M + sigma * (A.T @ y - cost)
         values, vectors, positive = _projected(V.reshape(n, n), model)
         S = (positive.ravel() - V) / sigma
-        M = (1 - RELAXED) * M + RELAXED * positive.ravel()
+        M = (1 - RELAXATION) * M + RELAXATION * positive.ravel()
         v = s - sigma * y
         inside = np.clip(v, lower, upper)
         T = (inside - v) / sigma
-        s = (1 - RELAXED) * s + RELAXED * inside
+        s = (1 - RELAXATION) * s + RELAXATION * inside
         if iteration < look:
             continue
         primal = np.linalg.norm(A @ M - np.where(free, s, b)) / (1 + np.linalg.norm(b))
         dual = np.linalg.norm(cost - A.T @ y - S) / 2 + np.linalg.norm(np.where(free, y - T, 0.0))
         L = factor_of(values, vectors) * np.sqrt(model.right)
         multipliers = bounds.signed(y * model.left / norms)
-        told = {"violation": float(primal), "penalty": sigma, "steps": float(iteration)}
-        far = iteration > 10 * LOOK
+        record = {"violation": float(primal), "penalty": sigma, "steps": float(iteration)}
+        far = iteration > 10 * FIRST_INTERVAL
         change = (y - last[0]) * model.left / norms
         grown = _square_root((M - last[1]).reshape(n, n)) if far else None
-        yield Candidate(L, multipliers, told, grown, change if far else None)
+        yield Candidate(L, multipliers, record, grown, change if far else None)
         last = (y, M)
-        if primal > UNEVEN * dual:
-            sigma /= CHANGE
-        elif dual > UNEVEN * primal:
-            sigma *= CHANGE
-        gap = int(WIDER * gap)
+        if primal > MAX_RESIDUAL_RATIO * dual:
+            sigma /= PENALTY_RATIO
+        elif dual > MAX_RESIDUAL_RATIO * primal:
+            sigma *= PENALTY_RATIO
+        gap = int(INTERVAL_GROWTH * gap)
         look = iteration + gap
 
 
 def _normal_equations(A: sp.csr_array, free: Array) -> Callable[[Array], Array]:
-    """(𝒜𝒜* + the part of the variables of their own)⁻¹."""
-    system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + RIDGE)
+    """(𝒜𝒜* + the diagonal of the additional variables)⁻¹."""
+    system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + NORMAL_RIDGE)
     factorised: Callable[[Array], Array] = splu(sp.csc_array(system)).solve
     return factorised
 
 
 def _projected(V: Array, model: Model) -> tuple[Array, Array, Array]:
-    """Eigenvalues and vectors of V above 0, block by block, and V₊."""
+    """Positive eigenvalues and eigenvectors of V, block by block, and V₊."""
     if len(model.blocks) == 1:
         values, vectors = _above_zero(V)
         return values, vectors, (vectors * values) @ vectors.T
@@ -132,6 +132,6 @@ def _above_zero(V: Array) -> tuple[Array, Array]:
 
 
 def _square_root(D: Array) -> Array | None:
-    """A factor of D₊, None where that is 0."""
+    """A factor of D₊; None if that is 0."""
     factor = factor_of(*_above_zero(D))
     return factor if np.any(factor) else None

@@ -1,7 +1,7 @@
 """A semidefinite program as min c·x subject to Ax = b over semidefinite and nonnegative cones.
 
-x holds svec of every block of M, then the entries of M that are blocks of their own, then a slack
-for every inequality. Rows have norm 1, and so have b and c: M = ‖b‖ X, y = ‖c‖ ŷ/‖A_k‖.
+x contains svec of every block of M, then the entries of M that are blocks of their own, then a
+slack for every inequality. Rows, b and c have norm 1: M = ‖b‖ X, y = ‖c‖ ŷ/‖A_k‖.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.constrained.model import APART, Model
+from gramian.constrained.model import MIN_INDEPENDENT_EIGENVALUE, Model
 from gramian.constrained.points import factor_of
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
-DEPENDENT = 1e-10
-"""An equation whose part that is orthogonal to the others has at most this norm is left out."""
+MIN_INDEPENDENT_NORM = 1e-10
+"""An equation whose component orthogonal to the others has at most this norm is dropped."""
 
 
 class StandardForm:
-    """The data of a program with a linear objective, in numbers of order one."""
+    """The data of a program with a linear objective, scaled to order one."""
 
     def __init__(self, model: Model) -> None:
         assert model.rows is not None
@@ -38,7 +38,7 @@ class StandardForm:
         dense = (dense / self.norms[:, None]).reshape(lower.size, model.order, model.order)
         places[0] = self._independent(dense, places[0])
         self.source: Indices = np.concatenate(places)
-        """The row of the model that each row of A is."""
+        """The row of the model for each row of A."""
         right = np.concatenate([lower[places[0]], lower[places[1]], upper[places[2]]])
         right = right / self.norms[self.source]
         self.right = float(np.linalg.norm(right)) or 1.0
@@ -51,7 +51,7 @@ class StandardForm:
         slacks = self.source.size - places[0].size
         self.cost = np.concatenate([np.diagonal(C)[model.single] / self.left, np.zeros(slacks)])
         self.entry = np.concatenate([np.ones(model.single.size), np.zeros(slacks)])
-        """1 for the entries of M, 0 for slacks."""
+        """1 for entries of M, 0 for slacks."""
 
     @cached_property
     def order(self) -> int:
@@ -59,14 +59,14 @@ class StandardForm:
         return sum(map(len, self.blocks)) + self.cost.size
 
     def _independent(self, dense: Array, equal: Indices) -> Indices:
-        """Equations of which none is a combination of the others."""
+        """Linearly independent equations."""
         if equal.size < 2:
             return equal
         flat = dense[equal].reshape(equal.size, -1)
-        if np.linalg.eigvalsh(flat @ flat.T)[0] > APART:
+        if np.linalg.eigvalsh(flat @ flat.T)[0] > MIN_INDEPENDENT_EIGENVALUE:
             return equal
         R, order = scipy.linalg.qr(flat.T, mode="r", pivoting=True, check_finite=False)
-        kept = np.abs(np.diagonal(R)) > DEPENDENT
+        kept = np.abs(np.diagonal(R)) > MIN_INDEPENDENT_NORM
         return np.sort(equal[order[: kept.size][kept]])
 
     def _beside(self, single: Array, places: list[Indices]) -> Array:
@@ -77,7 +77,7 @@ class StandardForm:
         return np.hstack([single, slacks])
 
     def multipliers(self, y: Array) -> Array:
-        """Those of the rows of the model, 0 where a bound that they would need is not there."""
+        """The multipliers of the rows of the model, 0 where they would need a missing bound."""
         found = np.zeros(self.model.bounds.size)
         np.add.at(found, self.source, y * self.left / self.norms[self.source])
         return self.model.bounds.signed(found)

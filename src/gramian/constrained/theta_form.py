@@ -1,8 +1,8 @@
-"""Theta numbers written with a border, solved in their form with a trace.
+"""Theta numbers with a border, solved in their form with a trace.
 
-The form (`reductions.theta_border`) is of an order less by one, its rows are orthogonal, and every
-slack can be lifted by the trace. Its points are made feasible there, and told as those of the
-problem that was given.
+The form (`reductions.theta_border`) has an order smaller by one and orthogonal rows, and every
+slack can be shifted by the trace. Its points are made feasible there and converted to points of the
+given problem.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-INSIDE = 1e-9
-"""The part of t by which the slack is kept above 0, so that it is after rounding too."""
+SLACK_MARGIN = 1e-9
+"""Margin of the slack, relative to t, that covers rounding errors."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why a problem is none of these."""
+    """Why the method does not accept a problem; None if it does."""
     if model.bordered is None:
         return "it takes theta numbers with a border: X_00 = 1, X_ii = X_0i, X_ij = 0 on edges"
     return None
@@ -37,13 +37,13 @@ def refusal(model: Model) -> str | None:
 def theta_form(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """The points of the form with a trace, each led back."""
+    """The points of the form with a trace, each converted back."""
     form = model.bordered
     assert form is not None
     inner, own = Model.of(form.problem), Guide()
     repair = Repair(inner)
     dense = crowded(inner) and inner.order <= DENSE_ORDER
-    # Of a stable set most rows are 0 or not: their lengths are far apart.
+    # For stable sets, rows are either nearly 0 or not: their lengths differ strongly.
     run = dual_newton if dense else partial(augmented_lagrangian, uneven=True)
     V = form.coordinates_of(factor) if factor.shape[1] else np.zeros((inner.order, 0))
     start = form.multipliers_of(y) if np.any(y) else np.zeros(inner.bounds.size)
@@ -53,6 +53,6 @@ def theta_form(
         point = repair(image, found.y, wanted=wanted, prove=False)
         own.vector, own.least = repair.vector, repair.least
         bound = found.y.copy() if point is None else point.dual.copy()
-        bound[0] *= 1 + INSIDE
+        bound[0] *= 1 + SLACK_MARGIN
         L = form.factor(found.factor)
         yield Candidate(L, form.multipliers(bound), found.trace, sure=found.sure)

@@ -1,15 +1,15 @@
 """Exact unfoldings along the central path of their dual.
 
-max ⟨W, M⟩ subject to d_M(e) = D_e, M ⪰ 0 has as many multipliers as edges, and an order of some
-hundred points: a step of Newton's method (`Barrier`) takes (edges)³ operations, and a hundred of
-them lead to many digits. Three things make that work:
+max ⟨W, M⟩ subject to d_M(e) = D_e, M ⪰ 0 has one multiplier per edge and an order of some hundred
+points: a Newton step (`Barrier`) takes (edges)³ operations, and a hundred of them give an accurate
+solution. Three techniques are needed:
 
 - M = VRVᵀ with V orthogonal to the constants and to the null vectors of all cliques (`face_of`), in
-  coordinates where the Laplacian of 1/D_e is the identity. A dual point of R becomes one of M by
-  weights that V does not see, at no cost, the squares of those null vectors among them;
-- relative lengths may be off by b_e times the multiplier, b falling as √μ: what is left of the dual
-  runs away no further than that;
-- the last points are moved until their edges hold (`polish`).
+  coordinates in which the Laplacian of 1/D_e is the identity. A dual point of R is converted to one
+  of M by weights in the null space of V, at no cost, including the squares of those null vectors;
+- relative lengths may deviate by b_e times the multiplier, with b decreasing as √μ: this bounds the
+  remaining multipliers;
+- the last points are polished until their edges hold (`polish`).
 """
 
 from __future__ import annotations
@@ -25,44 +25,41 @@ from gramian.constrained.cliques import face_of
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.maps import PairDistances
-from gramian.methods.barrier import Barrier
+from gramian.methods.barrier import MU_RATIO, Barrier
 from gramian.methods.base import Settings
 from gramian.reductions.squared_forms import SquaredForms
 
 Array = NDArray[np.floating]
 
-ORDER, EDGES = 500, 2500
-"""Points and edges at most: a step then takes about a second."""
+MAX_POINTS, MAX_EDGES = 500, 2500
+"""Maximum number of points and edges: a step then takes about a second."""
 
-SHRINK = 0.1
-"""μ from one point of the path to the next."""
+MAX_YIELDED_GAP = 3e-2
+"""Largest gap, relative to the value, of a point that is yielded."""
 
-TOLD = 3e-2
-"""The part of the value that the gap of a point must be below to be told of."""
+LAST_MU_RATIO, MIN_SOFTNESS, MIN_SOFTNESS_MU_RATIO = 1e-4, 1e-10, 1e-6
+"""The last μ relative to the tolerance and to the first μ, the smallest b, and the ratio to the
+first μ below which that b is used."""
 
-LAST, SOFT, SOFTEST = 1e-4, 1e-10, 1e-6
-"""The last μ beside the tolerance and the first μ, the least b, and the part of the first μ from
-which on it is that."""
+SQUARE_MULTIPLE = 2.0
+"""Multiple of the required squares of null vectors that is added."""
 
-SPARE = 2.0
-"""How many times what is needed of the squares of null vectors is added."""
+SLACK_IN_TOLERANCES = 0.1
+"""Fraction of the tolerance spent on a slack well inside the cone of the face."""
 
-SHARE = 0.1
-"""The part of the tolerance that is spent on a slack well inside the face's cone."""
+NULL_EIGENVALUE_RATIO = 1e-12
+"""Eigenvalues of (UUᵀ)∘² below this fraction of the largest count as 0."""
 
-UNSEEN = 1e-12
-"""The part of the largest eigenvalue of (UUᵀ)∘² below which weights are not seen by the face."""
-
-SAME = 1e-6
-"""Null vectors that differ by this part only are one."""
+EQUAL_VECTORS_RATIO = 1e-6
+"""Relative difference below which null vectors count as equal."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why a problem has no such path."""
+    """Why the method does not accept a problem; None if it does."""
     if model.linear is None or not all(isinstance(m, PairDistances) for m in model.bounds.map.maps):
         return "it takes distances with a linear objective ⟨C, M⟩ only"
-    if model.order > ORDER or model.bounds.size > EDGES:
-        return f"it takes {ORDER} points and {EDGES} edges at most"
+    if model.order > MAX_POINTS or model.bounds.size > MAX_EDGES:
+        return f"it takes {MAX_POINTS} points and {MAX_EDGES} edges at most"
     lower, upper = model.bounds.lower, model.bounds.upper
     if not np.array_equal(lower, upper) or not np.all(lower > 0) or len(model.blocks) > 1:
         return "it takes given distances above 0 along a connected graph"
@@ -77,23 +74,25 @@ def refusal(model: Model) -> str | None:
 def unfolding_path(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """The points of the path whose gap is small, down to the tolerance and further."""
+    """The points of the path with a small gap, down to a fraction of the tolerance."""
     path = _Path(model)
     barrier, n = path.barrier, model.order
     mu = float(np.sum(barrier.w)) / n
-    first, last = mu, LAST * settings.tol * mu
+    first, last = mu, LAST_MU_RATIO * settings.tol * mu
     while mu > last:
-        path.soften(SOFT * np.sqrt(max(1.0, mu / (SOFTEST * first))))
+        path.soften(MIN_SOFTNESS * np.sqrt(max(1.0, mu / (MIN_SOFTNESS_MU_RATIO * first))))
         R = barrier.centre(mu, settings.expired)
         if R is None:
             return
-        if mu * n <= TOLD * float(np.sum(barrier.w)):
-            yield Candidate(path.factor(R), path.multipliers(SHARE * settings.tol), {"mu": mu})
-        mu *= SHRINK
+        if mu * n <= MAX_YIELDED_GAP * float(np.sum(barrier.w)):
+            yield Candidate(
+                path.factor(R), path.multipliers(SLACK_IN_TOLERANCES * settings.tol), {"mu": mu}
+            )
+        mu *= MU_RATIO
 
 
 class _Path:
-    """The problem in coordinates of its face, and the way back."""
+    """The problem in coordinates of its face, and the inverse transformation."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.D, n = model, model.bounds.lower, model.order
@@ -101,9 +100,9 @@ class _Path:
         self.edges = np.vstack([np.column_stack([m.rows, m.cols]) for m in maps])
         self.face = face_of(self.edges, self.D, n)
         basis, sizes, _ = np.linalg.svd(np.hstack([np.ones((n, 1)), self.face.vectors]))
-        rank = int(np.sum(sizes > SAME * sizes[0]))
+        rank = int(np.sum(sizes > EQUAL_VECTORS_RATIO * sizes[0]))
         self.V = basis[:, rank:]
-        self.beyond = scipy.linalg.orth(self.face.vectors, rcond=SAME)
+        self.beyond = scipy.linalg.orth(self.face.vectors, rcond=EQUAL_VECTORS_RATIO)
         U = self._differences(self.V)
         root = np.linalg.cholesky(U.T @ U)
         self.V = scipy.linalg.solve_triangular(root, self.V.T, lower=True).T
@@ -118,7 +117,7 @@ class _Path:
         return (V[i] - V[j]) / np.sqrt(self.D)[:, None]
 
     def soften(self, softness: float) -> None:
-        """Let relative lengths be off by that times their multiplier."""
+        """Let relative lengths deviate by `softness` times their multiplier."""
         b = np.full(len(self.D), softness)
         self.barrier.forms = replace(self.barrier.forms, softness=b)
 
@@ -127,10 +126,10 @@ class _Path:
         return np.ascontiguousarray(self.V @ factor_of(*np.linalg.eigh(R)))
 
     def multipliers(self, spare: float) -> Array:
-        """y whose slack is the barrier's on the face, `spare` above it, and above 0 beyond.
+        """y whose slack is that of the barrier plus `spare` on the face, and PSD on the complement.
 
-        S beyond the face is large enough where it is above S₂₁S₁₁⁻¹S₁₂, 1 the face and 2 the rest:
-        weights that the face does not see bring that near to 0, and squares do the rest.
+        On the complement (2) of the face (1), S must be above S₂₁S₁₁⁻¹S₁₂. Weights in the null
+        space of the face make that small, and squares of null vectors provide the rest.
         """
         w, Z = (self.barrier.w + spare) / self.D, self.beyond
         if not Z.shape[1]:
@@ -143,20 +142,22 @@ class _Path:
         across = half @ S @ Z
         missing, squares = across.T @ across - Z.T @ S @ Z, self.face.vectors.T @ Z
         most = scipy.linalg.eigh(missing, squares.T @ squares, eigvals_only=True)[-1]
-        return -w - SPARE * max(float(most), 0.0) * self.face.weights
+        return -w - SQUARE_MULTIPLE * max(float(most), 0.0) * self.face.weights
 
     def _least_across(self, half: Array, across: Array) -> Array:
-        """Weights that the face does not see, at which the part across is least."""
+        """Weights in the null space of the face that minimise the off-diagonal part."""
         i, j = self.edges.T
         inside, outside = half[:, i] - half[:, j], self.beyond[i] - self.beyond[j]
         moved = [inside @ (column[:, None] * self.unseen) for column in outside.T]
         right = -np.concatenate(list(across.T))
-        found: Array = self.unseen @ np.linalg.lstsq(np.vstack(moved), right, rcond=UNSEEN)[0]
+        found: Array = (
+            self.unseen @ np.linalg.lstsq(np.vstack(moved), right, rcond=NULL_EIGENVALUE_RATIO)[0]
+        )
         return found
 
 
 def _null_space(G: Array) -> Array:
-    """Those of the least eigenvalues: edges whose squares u_eu_eᵀ add up to 0."""
+    """Vectors of the smallest eigenvalues: edges whose squares u_eu_eᵀ add up to 0."""
     values, vectors = np.linalg.eigh(G)
-    found: Array = vectors[:, values <= UNSEEN * values[-1]]
+    found: Array = vectors[:, values <= NULL_EIGENVALUE_RATIO * values[-1]]
     return found

@@ -1,8 +1,8 @@
-"""MaxCut's programs: ⟨C, M⟩ with every diagonal entry given, by coordinate descent on the rows.
+"""MaxCut relaxations: ⟨C, M⟩ with a fixed diagonal, by coordinate descent on the rows.
 
-M_ii = d_i says that row i of L has the length √d_i. With the others held, the best is
+M_ii = d_i implies that row i of L has the length √d_i. With the other rows fixed, the optimum is
 l_i = −√d_i g/‖g‖, g = Σ_{j≠i} c_ij l_j (the mixing method of Wang, Chang and Kolter 2017). The
-multipliers are then in closed form, y_i = c_ii + g·l_i/d_i, and M is feasible all along.
+multipliers have a closed form, y_i = c_ii + g·l_i/d_i, and M is always feasible.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from gramian.objectives.matrices import Dense, Sparse
 
 Array = NDArray[np.floating]
 
-COLUMNS = 20
-"""Columns to begin with, where r(r + 1)/2 > n does not ask for fewer."""
+FIRST_COLUMNS = 20
+"""Initial number of columns, unless the smallest r with r(r + 1)/2 > n is smaller."""
 
-SWEEPS, MORE, MOST = 25, 1.5, 400
-"""Sweeps until the first point is told, how many times more until the next one, and the most."""
+FIRST_SWEEPS, SWEEPS_GROWTH, MAX_SWEEPS_PER_POINT = 25, 1.5, 400
+"""Sweeps before the first point, growth of the sweeps per point, and their maximum."""
 
-ALL = 20_000
-"""Sweeps in all."""
+MAX_SWEEPS = 20_000
+"""Maximum total number of sweeps."""
 
-STEP = 0.1
-"""The length of a column that joins, beside the others."""
+ADDED_COLUMN_LENGTH = 0.1
+"""Length of an added column relative to the others."""
 
 
 def _given_diagonal(model: Model) -> tuple[Array, Array] | None:
-    """d, and what the row of the constraints weighs its entry by; None where not all are given.
+    """d, and the weight of each entry in its row; None if the diagonal is not fixed.
 
-    The rows have to be in the order of the diagonal, as `maxcut` and the files have them.
+    The rows must be in the order of the diagonal, as in `maxcut` and in SDPA files.
     """
     rows, bounds, n = model.rows, model.bounds, model.order
     if rows is None or bounds.size != n or not isinstance(model.linear, Sparse | Dense):
@@ -56,16 +56,16 @@ def _given_diagonal(model: Model) -> tuple[Array, Array] | None:
 
 
 def refusal(model: Model) -> str | None:
-    """Why a problem is not of this kind."""
+    """Why the method does not accept a problem; None if it does."""
     if _given_diagonal(model) is None:
-        return "it takes one equation for every diagonal entry, and nothing else"
+        return "it takes one equation for every diagonal entry and no other constraints"
     return None
 
 
 def unit_diagonal(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """Sweeps over the rows, and a column more where the slack asks for one."""
+    """Sweeps over the rows; a column is added if the slack has a negative eigenvalue."""
     known = _given_diagonal(model)
     assert known is not None
     d, weight = known
@@ -75,23 +75,23 @@ def unit_diagonal(
     others = sp.csr_array(C - sp.diags_array(diagonal))
     others.eliminate_zeros()
     lengths = np.sqrt(d)
-    columns = settings.rank or min(rank_for(model.order), COLUMNS, model.order)
+    columns = settings.rank or min(rank_for(model.order), FIRST_COLUMNS, model.order)
     start = factor if factor.shape[1] else settings.rng.standard_normal((model.order, columns))
     L = np.ascontiguousarray(_stretched(start, lengths), dtype=np.float64)
-    done, sweeps = 0, SWEEPS
-    while done < ALL:
+    done, sweeps = 0, FIRST_SWEEPS
+    while done < MAX_SWEEPS:
         clock.check()
         sweep_rows(others, L, lengths, sweeps)
         done += sweeps
         along = np.einsum("ij,ij->i", others @ L, L) / d
-        told = {"violation": 0.0, "steps": float(done)}
-        yield Candidate(L.copy(), (diagonal + along) / weight, told)
-        sweeps = min(int(MORE * sweeps), MOST)
+        record = {"violation": 0.0, "steps": float(done)}
+        yield Candidate(L.copy(), (diagonal + along) / weight, record)
+        sweeps = min(int(SWEEPS_GROWTH * sweeps), MAX_SWEEPS_PER_POINT)
         L = _with_column(L, lengths, settings, guide)
 
 
 def _stretched(L: Array, lengths: Array) -> NDArray[np.float64]:
-    """Rows of the lengths given; those that are 0 along the first axis."""
+    """Rows scaled to the given lengths; zero rows are set along the first axis."""
     norms = np.linalg.norm(L, axis=1)
     L = np.where((norms > 0)[:, None], L, np.eye(1, L.shape[1]))
     return L * (lengths / np.where(norms > 0, norms, 1.0))[:, None]
@@ -100,7 +100,7 @@ def _stretched(L: Array, lengths: Array) -> NDArray[np.float64]:
 def _with_column(
     L: NDArray[np.float64], lengths: Array, settings: Settings, guide: Guide
 ) -> NDArray[np.float64]:
-    """A column along the eigenvector that the slack has below 0, where all columns are in use."""
+    """Add a column along the negative eigenvector of the slack if all columns are in use."""
     vector = guide.negative()
     most = settings.rank or min(L.shape[0], rank_for(L.shape[0]))
     if vector is None or L.shape[1] >= most:
@@ -108,5 +108,5 @@ def _with_column(
     values = np.linalg.eigvalsh(L.T @ L)
     if values[0] < 1e-6 * values[-1]:
         return L
-    size = STEP * np.sqrt(values[0])
+    size = ADDED_COLUMN_LENGTH * np.sqrt(values[0])
     return np.ascontiguousarray(_stretched(np.hstack([L, size * vector[:, None]]), lengths))

@@ -15,7 +15,7 @@ from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.common.random_state import generator
 from gramian.dask._balance import balanced
-from gramian.methods.alternating import CHUNK, certified
+from gramian.methods.alternating import SWEEPS_PER_CERTIFICATE, certified
 from gramian.methods.base import Settings
 from gramian.methods.quick import Quick
 from gramian.problem import Problem
@@ -45,7 +45,7 @@ def _swept(
     problem: Problem, factor: Any, sweeps: Quick, tol: float, most: int
 ) -> tuple[Any, Status]:
     settings = Settings(rank=None, tol=tol, rng=sweeps.rng, deadline=sweeps.deadline)
-    run = certified(problem, factor, settings, CHUNK, partial(_proved, tol=tol))
+    run = certified(problem, factor, settings, SWEEPS_PER_CERTIFICATE, partial(_proved, tol=tol))
     for _ in range(most):
         step = next(run, None)
         if step is None:

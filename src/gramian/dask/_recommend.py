@@ -23,10 +23,10 @@ from gramian.dask._ratings import Rated, Swept
 from gramian.dask._spread import Spread
 from gramian.dask._store import store
 from gramian.estimators.persistence import Kept
-from gramian.methods.quick import PROOF_LEAST, PROOF_SHARE
+from gramian.methods.quick import MIN_PROOF_SECONDS, PROOF_TIME_FRACTION
 from gramian.objectives.halves import halves_of
 from gramian.result import History, Result
-from gramian.solvers.auto import COMPLETED_ORDER
+from gramian.solvers.auto import MIN_COMPLETION_ORDER
 
 Array = NDArray[np.floating]
 
@@ -109,7 +109,7 @@ class OfRatings(OnCluster, Kept):
 
     def _at_home(self, rated: Rated) -> bool:
         """Whether the ratings are completed on the driver."""
-        return rated.size <= DRIVER_RATINGS or sum(rated.shape) <= COMPLETED_ORDER
+        return rated.size <= DRIVER_RATINGS or sum(rated.shape) <= MIN_COMPLETION_ORDER
 
     # --- ratings on the workers in the place of `Ratings` ---------------------------------
 
@@ -148,7 +148,7 @@ class OfRatings(OnCluster, Kept):
         if not ratings.remote:
             return None
         swept = ratings.size * float(np.sum(history["rank"] + 1))
-        return max(PROOF_LEAST, PROOF_SHARE * swept / SPEED)
+        return max(MIN_PROOF_SECONDS, PROOF_TIME_FRACTION * swept / SPEED)
 
     def _progress_bar(self, limit: float) -> Any:
         return bar_for(self, Cluster(), "completion by auto", seconds=limit)

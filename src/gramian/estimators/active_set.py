@@ -1,8 +1,9 @@
-"""An active set: a sum of far more terms than matter, minimised over those that do.
+"""Active sets: minimise a sum of many terms over the terms that are not zero.
 
-The terms of F are at least 0 and 0 where they are met, as LMNN's triplets of a sample, a target and
-an impostor are. Each round solves for those that were violated lately and looks for those that are
-now. A bound for some of the terms is one for all of them, and the value counts them all.
+The terms of F are nonnegative, and 0 if satisfied, such as LMNN's triplets of a sample, a target
+neighbour and an impostor. Each round solves for the terms that were violated recently and searches
+for those that are violated now. A lower bound for some of the terms is one for all of them; the
+value includes all terms.
 """
 
 from __future__ import annotations
@@ -27,57 +28,59 @@ from gramian.result import Result, Status
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-ROUNDS = 25
-"""Refreshes of the active terms at most."""
+MAX_ROUNDS = 25
+"""Maximum number of rounds."""
 
-PART, FEW = 8, 3_000
-"""The first solve takes one in so many of the anchors, where they are at least so many."""
+ANCHORS_PER_SAMPLED, MIN_SAMPLED_ANCHORS = 8, 3_000
+"""The first solve uses one of this number of anchors, if that gives at least this many."""
 
-CROWD = 200
-"""With more terms to an anchor than this, a start is not worth a solve with all of them."""
+MAX_TERMS_PER_ANCHOR = 200
+"""Terms per anchor above which the start is computed from a part of the anchors."""
 
-SOME = 500
-"""Anchors whose terms a metric of low rank is first learned from, where there are many more."""
+LOW_RANK_ANCHORS = 500
+"""Anchors of the first descent at low rank, if there are many more."""
 
-STEPS, PAIRS = 500, 20
-"""Steps of that descent at most, and how many of them it remembers."""
+MAX_DESCENT_STEPS, CORRECTION_PAIRS = 500, 20
+"""Maximum number of L-BFGS steps of that descent, and its correction pairs."""
 
-PATIENCE, FALL = 5, 0.1
-"""It ends where so many steps lower F by no more than this part of the tolerance."""
+SLOW_STEPS, MIN_DECREASE_IN_TOLERANCES = 5, 0.1
+"""The descent ends if this number of steps decreases F by at most this fraction of the
+tolerance."""
 
 SUM_ROUNDING = 1e-13
 """Relative rounding error of the sum over all terms."""
 
-ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
-"""What ends the rounds, too."""
+FINAL_STATUSES = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
+"""Statuses of a solve that end the rounds."""
 
-WARM = 0.03
-"""The part of F that is taken to be unseen where a start was solved for."""
+INACTIVE_AFTER_START = 0.03
+"""Assumed fraction of F in inactive terms after a solve for the start."""
 
-COARSE, CLOSE, FINEST = 0.1, 0.05, 0.7
-"""The tolerance of a round, and the part of F in terms that it did not see within which the next
-one takes this part of the tolerance asked for. The bound lags: at a gap of 0.1 F is within 1e-3 of
-its optimum. On 10,000 digits the first round leaves out 3 %, and the second is the last."""
+FIRST_TOLERANCE, MAX_INACTIVE_FOR_FINAL, FINAL_TOLERANCE_FRACTION = 0.1, 0.05, 0.7
+"""Tolerance of a round; fraction of F in inactive terms below which the next round uses a finer
+tolerance; and that tolerance as a fraction of the requested one. The bound converges more slowly
+than F: at a gap of 0.1 F is within 1e-3 of its optimum. On 10,000 digits the first round leaves
+3 % in inactive terms, and the second round is the last."""
 
-MANY = 50_000
-"""Terms that make float32 worth while."""
+MIN_FLOAT32_TERMS = 50_000
+"""Number of terms from which float32 is used."""
 
-ROUGH = 0.05
-"""The tolerance of a first metric from a few anchors."""
+SAMPLED_TOLERANCE = 0.05
+"""Tolerance of a first metric from a part of the anchors."""
 
-WIDE = 1.2
-"""The margin that first terms are taken by: those nearly violated soon are."""
+FIRST_MARGIN = 1.2
+"""Margin of the first search, which includes nearly violated terms."""
 
-SLACK = 0.25
-"""Terms that are met by more than this are dropped from the active ones."""
+MAX_ACTIVE_SLACK = 0.25
+"""Slack above which satisfied terms are removed from the active set."""
 
 
 class Violated(Protocol):
-    """The terms that a factor violates."""
+    """The terms violated by a factor."""
 
     @property
     def keys(self) -> Any:
-        """What they are known by."""
+        """Their identifiers."""
 
     @property
     def count(self) -> int: ...
@@ -88,7 +91,7 @@ class Violated(Protocol):
 
 
 class Task(Protocol):
-    """A sum of very many terms, each belonging to one of n anchors."""
+    """A sum of very many terms, each of which belongs to one of n anchors."""
 
     @property
     def n(self) -> int: ...
@@ -102,31 +105,31 @@ class Task(Protocol):
 
     @property
     def none(self) -> Any:
-        """No keys."""
+        """An empty set of keys."""
 
     def start(self, given: Array | None = None) -> Array:
-        """A factor to start from, the one that is given where it is the best known."""
+        """An initial factor; the given one if it is the best known."""
 
     def slope(self, keys: Any, factor: Array, share: float) -> Array:
-        """The gradient by the factor of the terms of these keys, for a share of the anchors."""
+        """The gradient with respect to the factor of these terms, for a fraction of the anchors."""
 
     def scaled(self, factor: Array) -> Array:
-        """The best multiple of a factor, roughly."""
+        """The approximately best multiple of a factor."""
 
     def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> Violated:
-        """The terms of the anchors that are violated, or nearly so where the margin is wider."""
+        """The violated terms of the anchors; nearly violated ones too if the margin is wider."""
 
     def joined(self, keys: Any, others: Any) -> Any:
-        """The keys of both, each once."""
+        """The union of the keys."""
 
     def some(self, keys: Any, factor: Array) -> Any:
-        """The keys, with others where they are few."""
+        """The keys, with additional ones if they are few."""
 
     def problem(self, keys: Any, *, share: float = 1.0) -> Problem:
-        """The sum of the terms of these keys alone, for a share of the anchors."""
+        """The sum of the terms of these keys alone, for a fraction of the anchors."""
 
     def unmet(self, problem: Problem, factor: Array, slack: float) -> Any:
-        """Which terms of a problem are not met by more than the slack."""
+        """Which terms of a problem are not satisfied with at least this slack."""
 
 
 @dataclass(frozen=True)
@@ -135,30 +138,33 @@ class ActiveSet:
 
     task: Task
     solve: Callable[..., Result]
-    """A problem, a start and a tolerance ↦ its solution in the time that is left."""
+    """Maps a problem, a start and a tolerance to the solution within the remaining time."""
     tol: float
     rank: int | None
-    """The largest rank, None for any."""
+    """The maximum rank; None for no limit."""
 
     def run(self, start: Array | None) -> tuple[Result, int]:
-        """The best point with the certificate of all terms, and how many it violates."""
+        """The best point with the certificate of all terms, and the number of violated terms."""
         task = self.task
         factor, unseen = self._first(start)
-        found = task.violated(factor, task.anchors, margin=WIDE if unseen == 1.0 else 1.0)
-        crowded = self.rank is None and found.keys.shape[0] > CROWD * task.n
+        found = task.violated(factor, task.anchors, margin=FIRST_MARGIN if unseen == 1.0 else 1.0)
+        crowded = self.rank is None and found.keys.shape[0] > MAX_TERMS_PER_ANCHOR * task.n
         if unseen == 1.0 and crowded and clock.left() > 0:
-            factor, unseen = self._coarse(max(1, task.n // PART)), WARM
+            factor, unseen = (
+                self._coarse(max(1, task.n // ANCHORS_PER_SAMPLED)),
+                INACTIVE_AFTER_START,
+            )
             found = task.violated(factor, task.anchors)
         active = task.none
         seen = [(found, factor)]
         bounds: LowerBounds[LowerBound] = LowerBounds()
-        finest = FINEST * self.tol
+        finest = FINAL_TOLERANCE_FRACTION * self.tol
         certificate: Certificate | None = None
         try:
-            for _ in range(ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active)
-                tol = finest if unseen <= CLOSE else max(finest, COARSE)
+                tol = finest if unseen <= MAX_INACTIVE_FOR_FINAL else max(finest, FIRST_TOLERANCE)
                 limits = {} if self.rank is None else {"max_iter": 1}
                 kind = self._precision(active)
                 result = self.solve(problem, init=factor, tol=tol, **kind, **limits)
@@ -166,7 +172,7 @@ class ActiveSet:
                 bounds.add(result.certificate.bound)
                 best = seen[0]
                 certificate = whole(bounds, result.certificate, best[0].value, task.most)
-                active = active[task.unmet(problem, factor, SLACK)]
+                active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
                 seen, certificate = (
@@ -177,41 +183,48 @@ class ActiveSet:
                 done = certificate.within(self.tol)
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
-                # At a limited rank the start is a local minimum, and the solve gives its bound.
-                last = self.rank is not None or result.status in ENDED or clock.left() <= 0
+                # At a limited rank the start is a local minimum, and the solve computes its bound.
+                last = self.rank is not None or result.status in FINAL_STATUSES or clock.left() <= 0
                 if done or settled or last:
                     break
-        except (KeyboardInterrupt, clock.TimeUpError) as cut:  # in a search; solvers catch theirs
+        except (KeyboardInterrupt, clock.TimeUpError) as cut:  # raised outside of the solver
             if certificate is None:
                 raise
             done = False
             if isinstance(cut, KeyboardInterrupt):
                 result = replace(result, status=Status.INTERRUPTED)
         assert certificate is not None
-        at_rank = self.rank is not None and result.status not in ENDED
+        at_rank = self.rank is not None and result.status not in FINAL_STATUSES
         status = Status.LOCAL if at_rank else result.status
         status = ended(status, done=done, late=clock.left() <= 0)
-        told = replace(result, factor=best[1], value=certificate.value, certificate=certificate)
-        return replace(told, status=status), best[0].count
+        best_result = replace(
+            result, factor=best[1], value=certificate.value, certificate=certificate
+        )
+        return replace(best_result, status=status), best[0].count
 
     def _first(self, start: Array | None) -> tuple[Array, float]:
-        """A factor to start from and the part of F in terms that its solve has not seen."""
+        """An initial factor, and the fraction of F in terms that its solve did not include."""
         n = self.task.n
-        many = n >= PART * FEW
+        many = n >= ANCHORS_PER_SAMPLED * MIN_SAMPLED_ANCHORS
         if self.rank is None:
             coarse = start is None and many
-            return (self._coarse(n // PART), WARM) if coarse else (self.task.start(start), 1.0)
-        full = self._coarse(n // PART if many else n) if start is None else start
+            return (
+                (self._coarse(n // ANCHORS_PER_SAMPLED), INACTIVE_AFTER_START)
+                if coarse
+                else (self.task.start(start), 1.0)
+            )
+        full = self._coarse(n // ANCHORS_PER_SAMPLED if many else n) if start is None else start
         factor = self.task.scaled(compress(full, self.rank))
-        if n > PART * SOME:
-            factor = self._descended(factor, self._few(SOME))
-        return self._descended(factor, self.task.anchors), WARM
+        if n > ANCHORS_PER_SAMPLED * LOW_RANK_ANCHORS:
+            factor = self._descended(factor, self._few(LOW_RANK_ANCHORS))
+        return self._descended(factor, self.task.anchors), INACTIVE_AFTER_START
 
     def _descended(self, factor: Array, anchors: Indices) -> Array:
         """A local minimum of this rank over all terms of some anchors, near a factor.
 
-        At a low rank most terms are violated, and others by every metric: a minimum over those of
-        one metric is far from one over those of the next. So they are found again at every step.
+        At a low rank most terms are violated, and different ones by every metric: a minimum over
+        the violated terms of one metric is far from that of the next. They are therefore searched
+        at every step.
         """
         task, values, seconds = self.task, [np.inf], [0.0]
 
@@ -224,39 +237,46 @@ class ActiveSet:
 
         def enough(point: Point) -> bool:
             values.append(point.value)
-            slow = values[-PATIENCE:][0] - point.value <= FALL * self.tol * point.value
-            return slow or clock.left() <= 3 * seconds[0]  # a step, and the search after it
+            slow = (
+                values[-SLOW_STEPS:][0] - point.value
+                <= MIN_DECREASE_IN_TOLERANCES * self.tol * point.value
+            )
+            return slow or clock.left() <= 3 * seconds[0]  # a step and the following search
 
         start = np.ascontiguousarray(factor).reshape(-1)
-        found = quasi_newton(evaluate, start, iterations=STEPS, memory=PAIRS, after=enough)
+        found = quasi_newton(
+            evaluate, start, iterations=MAX_DESCENT_STEPS, memory=CORRECTION_PAIRS, after=enough
+        )
         return found.x.reshape(factor.shape)
 
     def _precision(self, active: Any) -> dict[str, str]:
-        """Steps over many terms are in float32, then in float64 where they need more digits."""
-        return {"dtype": "float32"} if active.shape[0] >= MANY else {}
+        """float32 for steps over many terms; the solver changes to float64 if necessary."""
+        return {"dtype": "float32"} if active.shape[0] >= MIN_FLOAT32_TERMS else {}
 
     def _few(self, count: int) -> Indices:
-        """So many of the anchors, evenly over all of them."""
+        """This number of anchors, evenly spaced."""
         return np.linspace(0, self.task.n - 1, count).astype(np.intp)
 
     def _coarse(self, count: int) -> Array:
-        """A first metric from so many of the anchors, of any rank."""
+        """A first metric from this number of anchors, of any rank."""
         task = self.task
         few = self._few(count)
         factor, active = task.start(), task.none
         with suppress(clock.TimeUpError), clock.share(0.5):
-            for margin in (WIDE, 1.0):
+            for margin in (FIRST_MARGIN, 1.0):
                 found = task.violated(factor, few, margin=margin)
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active, share=count / task.n)
                 kind = self._precision(active)
-                factor = self.solve(problem, init=factor, tol=ROUGH, rank=None, **kind).factor
-                active = active[task.unmet(problem, factor, SLACK)]
+                factor = self.solve(
+                    problem, init=factor, tol=SAMPLED_TOLERANCE, rank=None, **kind
+                ).factor
+                active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
         return factor
 
 
 def ended(last: Status, *, done: bool, late: bool) -> Status:
-    """How the rounds ended, of which the last solve ended so."""
+    """The status of all rounds, given that of the last solve."""
     if done:
         return Status.CONVERGED
     if last not in (Status.CONVERGED, Status.LOCAL):
@@ -269,11 +289,12 @@ def ended(last: Status, *, done: bool, late: bool) -> Status:
 def whole(
     bounds: LowerBounds[LowerBound], found: Certificate, value: float, scale: float
 ) -> Certificate:
-    """The certificate of F with all its terms, whose value is this, by bounds of some of them.
+    """The certificate of F with all its terms, by bounds of some of them.
 
-    A sum of some of the terms, none of which is negative, is nowhere above F. `found` is the
+    The terms are nonnegative, so that a sum of some of them is at most F. `found` is the
     certificate of the last round, `scale` is F(0).
     """
+
     best = bounds.best
     if best is not None:
         best = replace(best, method=f"{best.method} of the active triplets")

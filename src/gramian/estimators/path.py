@@ -1,10 +1,10 @@
-"""A path over a parameter: the values tried, their held-out errors, and the value taken.
+"""A selection path: the values of a parameter, their held-out errors, and the chosen value.
 
 `EvidencePath` is the `path_` of every estimator. Two rules choose among candidates of which the
-first is the baseline ("doing nothing"): where candidates are mixtures of one model with the
-baseline, the least error decides, and among equals the one nearest to the model (`least`); where
-each is a model of its own, it has to beat the baseline by more than chance (`earned`). Completions
-have a rule of their own (`completion/_path.py`).
+first is the baseline (nothing is learned). If candidates are mixtures of one model with the
+baseline, the smallest error decides, with ties resolved in favour of the model (`least`). If each
+candidate is a separate model, it must beat the baseline significantly (`earned`). Completions have
+their own rule (`completion/_path.py`).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ NEIGHBOURS = 3
 NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"
 
 GAIN_IN_STANDARD_ERRORS = 0.5
-"""Standard errors by which a candidate must beat doing nothing. Mean errors of `KTA` on held-out
+"""Standard errors by which a candidate must beat the baseline. Mean errors of `KTA` on held-out
 tests of wine, ionosphere and pima, six splits each: 2.5, 11.6, 28.9 with 0.5; 3.8, 11.6, 28.4 with
 1; 3.8, 14.1, 29.3 with 2; Euclid's metric has 3.8, 15.6, 29.3."""
 
 CLOSE_IN_STANDARD_ERRORS = 1.0
-"""Standard errors within which a candidate nearer to doing nothing is as good as the best."""
+"""Standard errors within which a candidate closer to the baseline counts as equal to the best."""
 
 
 def _renamed(old: str, new: str) -> property:
-    """A deprecated name of an attribute; the warning says what the path holds."""
+    """A deprecated name of an attribute; the warning describes the path."""
 
     def read(path: EvidencePath) -> Any:
         warnings.warn(
@@ -54,26 +54,26 @@ def _renamed(old: str, new: str) -> property:
 @storable
 @dataclass(frozen=True)
 class EvidencePath:
-    """The values of a parameter that were tried, their held-out errors, and the value taken.
+    """The values of a parameter that were tried, their held-out errors, and the chosen value.
 
     Attributes
     ----------
     parameter : str
-        The parameter whose values were tried.
+        Name of the parameter.
     values : array
-        Its values; the first is the baseline where there is one.
+        Its values; the first is the baseline, if there is one.
     errors : array
         The mean held-out error of each value.
     chosen : int
-        The index of the value taken.
+        The index of the chosen value.
     measure : str
-        What the errors are.
+        Description of the errors.
     held_out : int
-        How many samples, pairs, anchors or ratings were held out.
+        Number of held-out samples, pairs, anchors or ratings.
     nothing : str or None
-        The baseline; None where the path has none.
+        The baseline; None if the path has none.
     by : str
-        What has to improve on the baseline.
+        What is compared with the baseline.
     """
 
     parameter: str
@@ -91,12 +91,12 @@ class EvidencePath:
 
     @property
     def value(self) -> float:
-        """The value taken."""
+        """The chosen value."""
         return float(self.values[self.chosen])
 
     @property
     def gained(self) -> bool:
-        """False where the baseline was taken."""
+        """False if the baseline was chosen."""
         return self.nothing is None or self.chosen != 0
 
     def __str__(self) -> str:
@@ -104,13 +104,13 @@ class EvidencePath:
         if not self.gained:
             return (
                 f"nothing is gained by {self.by}: {self.nothing} is kept ({self.measure} "
-                f"{before:.4g} of {self.held_out} held out, at best {self.errors.min():.4g} with "
-                f"{self.parameter} = {self.values[int(np.argmin(self.errors))]:.4g})"
+                f"{before:.4g} on {self.held_out} held out; the best candidate, {self.parameter} = "
+                f"{self.values[int(np.argmin(self.errors))]:.4g}, has {self.errors.min():.4g})"
             )
-        beside = "" if self.nothing is None else f", where {self.nothing} has {before:.4g}"
+        baseline = "" if self.nothing is None else f" ({self.nothing}: {before:.4g})"
         return (
-            f"{self.parameter} = {self.value:.4g} was taken: {self.measure} {after:.4g} of "
-            f"{self.held_out} held out{beside}"
+            f"{self.parameter} = {self.value:.4g} was chosen: {self.measure} {after:.4g} on "
+            f"{self.held_out} held out{baseline}"
         )
 
     def plot(self) -> Any:
@@ -136,11 +136,11 @@ def chosen_by(
     choose: Callable[[Sequence[Array]], int] | None = None,
     by: str = "learning",
 ) -> EvidencePath:
-    """The path with the candidate that its losses speak for, by `earned` unless told.
+    """The path with the candidate chosen from its losses, by default with `earned`.
 
-    Each array of `losses` has a row for every value and a column for everything held out of one
-    kind; the error is the mean of a kind, averaged over the kinds. The values go from nothing
-    away from it.
+    Each array of `losses` has a row for every value and a column for every held-out item of one
+    kind; the error is the mean over a kind, averaged over the kinds. The values are ordered by
+    their distance from the baseline.
     """
     errors = np.mean([np.mean(part, axis=1) for part in losses], axis=0)
     return EvidencePath(
@@ -161,11 +161,11 @@ def earned(
     needed: float = GAIN_IN_STANDARD_ERRORS,
     close: float = CLOSE_IN_STANDARD_ERRORS,
 ) -> int:
-    """The first candidate that is nearly as good as the best, if that beats doing nothing clearly.
+    """The first candidate nearly as good as the best, if that beats the baseline clearly.
 
-    Nearly and clearly are `close` and `needed` standard errors of the difference. Where one that is
-    nearly the best does not beat doing nothing at all, the best may well be chance: nothing is
-    done.
+    "Nearly" and "clearly" are `close` and `needed` standard errors of the difference. If the first
+    such candidate does not beat the baseline at all, the best may be due to chance, and the
+    baseline is chosen.
     """
     best = int(np.argmin(np.mean([np.mean(part, axis=1) for part in losses], axis=0)))
     gain, error = difference(losses, 0, best)
@@ -179,11 +179,11 @@ def earned(
 
 
 def least(losses: Sequence[Array]) -> int:
-    """The candidate of the least error, of equals the one farthest from doing nothing.
+    """The candidate of the smallest error; of equals, the one farthest from the baseline.
 
-    A mixture has one number to fit, and what it costs to choose it wrongly is small. Errors of
-    `LMNN` on wine, ionosphere, segment and sonar, four splits each: with 1.5 standard errors to
-    earn 4.2, 16.4, 7.9 and 18.2 %, by this rule 3.8, 14.3, 7.3 and 17.3; unmixed 3.8, 12.9, 6.5 and
+    A mixture has one parameter, and a wrong choice costs little. Errors of `LMNN` on wine,
+    ionosphere, segment and sonar, four splits each: with a required gain of 1.5 standard errors
+    4.2, 16.4, 7.9 and 18.2 %, by this rule 3.8, 14.3, 7.3 and 17.3; unmixed 3.8, 12.9, 6.5 and
     21.0; Euclid's metric has 3.8, 17.6, 13.0 and 17.7.
     """
     errors = np.mean([np.mean(part, axis=1) for part in losses], axis=0)
@@ -191,14 +191,14 @@ def least(losses: Sequence[Array]) -> int:
 
 
 def wrong_votes(mapped: Array, classes: Indices, kept: int, *, device: Any = None) -> Array:
-    """1 for each held-out row, those after the kept ones, that its neighbours get wrong."""
+    """1 for each held-out row (those after `kept`) that its neighbours misclassify, else 0."""
     count = min(NEIGHBOURS, kept)
     near = nearest(mapped[:kept], count, queries=mapped[kept:], device=device).indices
     return outvoted(near, classes[:kept], classes[kept:])
 
 
 def outvoted(near: Indices, classes: Indices, asked: Indices) -> Array:
-    """1 for each query whose class is not that of most of its neighbours."""
+    """1 for each query whose class is not the majority class of its neighbours, else 0."""
     votes = np.zeros((near.shape[0], int(max(classes.max(), asked.max())) + 1), dtype=int)
     for column in near.T:
         votes[np.arange(near.shape[0]), classes[column]] += 1
@@ -206,16 +206,16 @@ def outvoted(near: Indices, classes: Indices, asked: Indices) -> Array:
 
 
 def misplaced(similar: Array, dissimilar: Array) -> tuple[Array, Array]:
-    """For each distance the share of those of the other kind that it is on the wrong side of.
+    """For each distance, the fraction of the other kind that is on its wrong side.
 
     First the distances of similar pairs, then those of dissimilar ones; the mean of either is
-    1 − AUC (DeLong et al. 1988). Equal ones count half.
+    1 − AUC (DeLong et al. 1988). Ties count half.
     """
     return _shares_below(similar, dissimilar), 1.0 - _shares_below(dissimilar, similar)
 
 
 def _shares_below(values: Array, others: Array) -> Array:
-    """For each value the share of the others below it; equal ones count half."""
+    """For each value, the fraction of the others below it; ties count half."""
     ranked = np.sort(others)
     below = np.searchsorted(ranked, values, side="left")
     up_to = np.searchsorted(ranked, values, side="right")
@@ -224,7 +224,7 @@ def _shares_below(values: Array, others: Array) -> Array:
 
 
 def difference(losses: Sequence[Array], one: int, other: int) -> tuple[float, float]:
-    """By how much the error of one is above that of another, and the standard error of that."""
+    """The difference of the errors of two candidates, and its standard error."""
     gaps = [part[one] - part[other] for part in losses]
     mean = float(np.mean([np.mean(gap) for gap in gaps]))
     square = sum(float(gap @ gap) / gap.size**2 for gap in gaps)

@@ -1,1 +1,1 @@
-"""One method per file: each advances a factor and sees an objective and a domain only."""
+"""One method per file: each works on an objective and a domain, without its maps and losses."""

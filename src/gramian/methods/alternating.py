@@ -1,13 +1,13 @@
-"""Alternating least squares for a block PQᵀ: a few conjugate gradients a row, then mixed.
+"""Alternating least squares for a block PQᵀ: conjugate gradients per row, and Anderson mixing.
 
-With Q held, every row of P has a small least-squares problem of its own, and the other way round
-(Halves). Three steps of conjugate gradients from where the row is fall about as far as its exact
-solution, at a fraction of the cost. A sweep over both halves is a map x ↦ g(x) of Q alone, whose
-fixed points are the stationary ones of F; Anderson's mixing takes
+For fixed Q, every row of P has a small least-squares problem of its own, and vice versa (Halves).
+Three conjugate gradient steps from the current row decrease F about as much as its exact solution,
+at a fraction of the cost. A sweep over both halves is a map x ↦ g(x) of Q alone, whose fixed points
+are the stationary points of F; Anderson's mixing takes
 
     x⁺ = Σ_k α_k g(x_k)   with   α = argmin ‖Σ_k α_k (g(x_k) − x_k)‖,  Σ_k α_k = 1
 
-over the last few sweeps. A mixture that F does not like is taken back.
+over the last few sweeps. A mixture that increases F is rejected.
 """
 
 from __future__ import annotations
@@ -29,41 +29,43 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-STEPS, DEPTH = 3, 8
-"""Steps of conjugate gradients a row, and sweeps that are mixed."""
+CG_STEPS_PER_ROW, MIXED_SWEEPS = 3, 8
+"""Conjugate gradient steps per row, and number of sweeps that are mixed."""
 
-DAMPING, SINGLE_DAMPING = 1e-10, 1e-6
-"""What the mixing's normal equations are lifted by, of their trace; the second in float32."""
+MIXING_RIDGE, FLOAT32_MIXING_RIDGE = 1e-10, 1e-6
+"""Ridge of the normal equations of the mixing, relative to their trace; the second in float32."""
 
-SINGLE = 5_000_000
-"""Entries above which sweeps run in float32: half the bytes, and certificates stay in float64."""
+MAX_FLOAT64_ENTRIES = 5_000_000
+"""Entries above which sweeps run in float32 (half the memory); certificates use float64."""
 
-FIRST = 120
-"""Directions in which F falls at 0 that sweeps begin with."""
+START_DIRECTIONS = 120
+"""Directions of decrease at 0 from which sweeps start."""
 
-SPARE = 0.3
-"""The size of columns in random directions, beside those that carry something."""
+RANDOM_COLUMN_SIZE = 0.3
+"""Size of random columns relative to the factor."""
 
-CHUNK, PATIENCE, HOPE = 8, 3, 12
-"""Sweeps between certificates, and chunks running without a change that end the solver: fewer where
-a limit of the rank may leave a gap. To 1e-8 sweeps have stood still for ten."""
+SWEEPS_PER_CERTIFICATE, MAX_QUIET_CHUNKS_LIMITED, MAX_QUIET_CHUNKS = 8, 3, 12
+"""Sweeps between certificates, and consecutive chunks without progress that end the solver: at a
+limited rank (the gap need not close), and otherwise. To 1e-8, ten chunks without progress occur."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why it cannot take a problem."""
+    """Why the method does not accept a problem; None if it does."""
     if halves_of(problem.objective) is None:
-        return "it needs squares of some entries of a block beside a multiple of the trace"
+        return "it needs squares of some entries of a block plus a multiple of the trace"
     return needs_cone(problem, settings)
 
 
 @entering("alternating")
-def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: int = CHUNK) -> Run:
-    """Sweeps at the rank allowed, certified every `chunk` of them.
+def alternating(
+    problem: Problem, factor: Array, settings: Settings, *, chunk: int = SWEEPS_PER_CERTIFICATE
+) -> Run:
+    """Sweeps at the maximum rank, certified every `chunk` sweeps.
 
-    They begin along directions in which F falls, where no start is given.
+    Without a start they begin along directions in which F decreases.
     """
     if factor.shape[1] == 0:
-        factor = with_falling(problem, factor, settings, settings.rank or FIRST)
+        factor = with_falling(problem, factor, settings, settings.rank or START_DIRECTIONS)
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
     return (yield from certified(problem, factor, settings, chunk, certify_image))
@@ -76,7 +78,7 @@ def certified(
     chunk: int,
     certify: Callable[[Problem, Any], Certificate],
 ) -> Run:
-    """Sweeps from a factor, wherever it is, certified every `chunk` of them."""
+    """Sweeps from a factor, on any device, certified every `chunk` sweeps."""
     sweeps, status = Sweeps(problem, factor, settings), at_rest(problem, settings)
 
     def advance(Y: Any) -> Any:
@@ -86,33 +88,33 @@ def certified(
         certificate = certify(problem, problem.objective.image(Y))
         return Step(Y, certificate.value, certificate)
 
-    patience = HOPE if status is Status.STALLED else PATIENCE
+    patience = MAX_QUIET_CHUNKS if status is Status.STALLED else MAX_QUIET_CHUNKS_LIMITED
     yield from rounds(factor, settings, advance, look, patience=patience, fall=1e-3)
     return status
 
 
 class Sweeps:
-    """Sweeps from a factor, the lower half of their state mixed.
+    """Sweeps from a factor, with mixing of the lower half of their state.
 
-    States and their halves are what `halves` makes of them, arrays here and blocks on the workers
-    of a cluster: nothing is asked of them but by its methods, and `copy`.
+    States and their halves belong to `halves`: arrays, or blocks on the workers of a cluster. They
+    are only accessed by its methods and by `copy`.
     """
 
     def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
         entries = problem.objective.facts.terms or 0
-        dtype = np.float32 if entries > SINGLE else np.float64
+        dtype = np.float32 if entries > MAX_FLOAT64_ENTRIES else np.float64
         self.halves, self.settings = halves_of(problem.objective, dtype), settings
-        self.damping = DAMPING if dtype == np.float64 else SINGLE_DAMPING
+        self.damping = MIXING_RIDGE if dtype == np.float64 else FLOAT32_MIXING_RIDGE
         self.state = self.halves.state(factor)
         self.kept = self.state.copy()
-        """The last state whose lower half is g(x) itself, from which the mixture goes on."""
+        """The last state whose lower half is g(x) itself, to which the mixing is applied."""
         self.value = np.inf
-        """F in the middle of the sweep that led there."""
+        """F in the middle of the sweep that led to it."""
         self.points: list[Any] = []
         self.changes: list[Any] = []
 
     def take(self, count: int) -> Any:
-        """The factor after `count` sweeps more."""
+        """The factor after `count` more sweeps."""
         for _ in range(count):
             self._sweep()
             if self.settings.expired():
@@ -120,28 +122,28 @@ class Sweeps:
         return self.halves.factor(self.kept)
 
     def _sweep(self) -> None:
-        self.halves.refit_upper(self.state, STEPS)
+        self.halves.refit_upper(self.state, CG_STEPS_PER_ROW)
         before = self.halves.lower_of(self.state)
-        value = self.halves.refit_lower(self.state, STEPS)
+        value = self.halves.refit_lower(self.state, CG_STEPS_PER_ROW)
         if self.points and not value <= self.value:
             self.points, self.changes = [], []
             self.state = self.kept.copy()
             return
         self.value, self.kept = value, self.state.copy()
         plain = self.halves.lower_of(self.kept)
-        self.points = [*self.points[-DEPTH:], plain]
-        self.changes = [*self.changes[-DEPTH:], self.halves.change(before, plain)]
+        self.points = [*self.points[-MIXED_SWEEPS:], plain]
+        self.changes = [*self.changes[-MIXED_SWEEPS:], self.halves.change(before, plain)]
         weights = self._weights()
         if weights is not None:
             self.halves.set_lower(self.state, self.halves.mixture(self.points, weights))
 
     def _weights(self) -> Array | None:
-        """What Σ_k α_k g(x_k) takes of each move from one g(x) to the next; None for g(x) alone."""
-        told = self.halves.products(self.changes)
-        size = float(np.trace(told[:, :-1]))
-        if not size > np.finfo(told.dtype).tiny:  # the first sweep, or changes that underflow
+        """The weights of Σ_k α_k g(x_k) on differences of consecutive g(x); None for g(x) alone."""
+        products = self.halves.products(self.changes)
+        size = float(np.trace(products[:, :-1]))
+        if not size > np.finfo(products.dtype).tiny:  # the first sweep, or changes that underflow
             return None
-        gram, right = told[:, :-1] / size, told[:, -1] / size
+        gram, right = products[:, :-1] / size, products[:, -1] / size
         gram[np.diag_indices_from(gram)] += self.damping
         weights: Array = np.linalg.solve(gram, right)
         return weights

@@ -1,8 +1,7 @@
-"""What a solver is: a generator of steps, and a declaration of what it can take.
+"""The interface of solvers: a generator of steps, and a function that rejects problems.
 
-A solver yields one `Step` an iteration and returns a `Status` when it has nothing left to do.
-Stopping at the tolerance, limits, callbacks, history, interruption and divergence are the business
-of `minimize`, so a solver's file holds its algorithm and nothing else.
+A solver yields one `Step` per iteration and returns a `Status` at the end. `minimize` handles the
+tolerance, limits, callbacks, history, interruption and divergence.
 """
 
 from __future__ import annotations
@@ -28,41 +27,41 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 
-ENDLESS = 1e6
-"""A fall this many times as large as the values at the start, or as the last one that was looked
-at, is worth a look for a ray."""
+RAY_SEARCH_DECREASE = 1e6
+"""Decrease of F, in units of its magnitude at the start or at the last test, after which a ray is
+searched along which F is unbounded."""
 
-RESIDUALS = 4
-"""Certificates running that must show small residuals, where no bound on the gap is known."""
+MIN_SMALL_RESIDUALS = 4
+"""Consecutive certificates that must have small residuals if no bound on the gap is known."""
 
-SHORTEST_PROOF = 10.0
-"""Seconds that a proof may take at least, however quick the run was before it."""
+MIN_PROOF_SECONDS = 10.0
+"""Minimum time limit of a proof, in seconds."""
 
 
 @dataclass
 class Hint:
-    """What is known within a run, and not by who goes on with it."""
+    """State of a run that is not passed to its successor."""
 
     vector: Array | None = None
-    """A direction in which F falls, that the proofs found and the solver did not."""
+    """A direction of decrease that a proof found and the solver did not."""
     latest: tuple[Any, Array] | None = None
-    """The last point of a descent that may be cut off before it is told, and its objective."""
+    """The objective and the last iterate of a descent, used if the descent is interrupted."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One iterate and what the solver knows of it."""
+    """One iterate and its certificate."""
 
     source: Array | Callable[[], Array]
-    """The factor, or how to make it where that costs something and few will ask."""
+    """The factor, or a function that returns it if that is expensive."""
     value: float
     certificate: Certificate | None = None
     trace: dict[str, float] = field(default_factory=dict)
-    """What the solver tells of itself: rank (if not the factor's), lambda_max, alpha, beta, …"""
+    """Further columns of the history: rank (if not the factor's), lambda_max, alpha, beta, …"""
     dual: Array | None = None
-    """The dual vector behind the certificate, where it is not that of the factor."""
+    """The dual vector of the certificate, if it is not that of the factor."""
     method: str = ""
-    """The name of the method that found it."""
+    """The name of the method."""
 
     @cached_property
     def factor(self) -> Array:
@@ -77,7 +76,7 @@ Run = Generator[Step, None, Status]
 
 
 def entering(method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that names the method in the steps of a solver that have no name yet."""
+    """A decorator that sets the method's name in the steps of a solver that have none."""
 
     def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(run)
@@ -97,7 +96,7 @@ def entering(method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a run: its best point, on the host, and what is proved about it."""
+    """The end of a run: its best point, on the host, and its certificate."""
 
     factor: Array
     certificate: Certificate
@@ -106,19 +105,19 @@ class Outcome:
     ray: Array | None = None
     dimacs: tuple[float, ...] | None = None
     first_value: float = np.inf
-    """F at the start, where that point is feasible."""
+    """F at the start, if that point is feasible."""
 
 
 @dataclass
-class Sweeps:
-    """Whether first-order steps are taken in float32, until its digits do no longer do."""
+class Precision:
+    """Whether first-order steps use float32; False once its precision is insufficient."""
 
     single: bool = False
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What every solver is told."""
+    """The arguments of every solver."""
 
     rank: int | None
     tol: float
@@ -126,38 +125,38 @@ class Settings:
     deadline: float = np.inf
     started: float = field(default_factory=clock.now)
     hint: Hint = field(default_factory=Hint)
-    sweeps: Sweeps = field(default_factory=lambda: Sweeps())
+    sweeps: Precision = field(default_factory=lambda: Precision())
 
     def expired(self) -> bool:
-        """Whether the time is up; inner loops ask too."""
+        """Whether the time is up; also tested in inner loops."""
         return clock.passed(self.deadline)
 
     def last_deadline(self) -> float:
-        """When the last certificate must be there."""
+        """Deadline of the final certificate."""
         return clock.last_deadline(self.started, self.deadline)
 
     def proof_seconds(self) -> float:
-        """What a proof may take: as long as the run so far, ten seconds at least, and no more than
-        is left for the last certificate.
+        """Time limit of a proof: as long as the run so far, at least `MIN_PROOF_SECONDS`, and at
+        most the time left for the final certificate.
         """
         now = clock.now()
-        return float(min(self.last_deadline() - now, max(SHORTEST_PROOF, now - self.started)))
+        return float(min(self.last_deadline() - now, max(MIN_PROOF_SECONDS, now - self.started)))
 
 
 @dataclass(frozen=True)
 class Solver:
-    """An algorithm with its name and what it accepts."""
+    """An algorithm with its name and the problems it accepts."""
 
     name: str
     run: Callable[..., Run]
     summary: str
     accepts: str
     refusal: Callable[[Problem, Settings], str | None]
-    """Why it cannot take a problem, None where it can."""
+    """Why the solver does not accept a problem; None if it does."""
     max_iter: int = 1000
-    """Iterations at most, unless told."""
+    """Default maximum number of iterations."""
     on_host: bool = False
-    """Whether it computes on the host alone."""
+    """Whether the solver computes on the host only."""
 
     @cached_property
     def options(self) -> list[str]:
@@ -167,20 +166,20 @@ class Solver:
 
 
 def needs_cone(problem: Problem, settings: Settings) -> str | None:
-    """The refusal of solvers whose steps leave a slice of fixed trace."""
+    """The refusal of solvers whose steps do not keep a fixed trace."""
     if problem.domain.bounded:
         return f"it works over the whole cone M ⪰ 0, and this problem has {problem.domain}"
     return None
 
 
 def accepts_all(problem: Problem, settings: Settings) -> None:
-    """Nothing is refused."""
+    """Accept every problem."""
 
 
 def no_rank_limit(problem: Problem, settings: Settings) -> str | None:
-    """The refusal of solvers that find the rank of the optimum themselves."""
+    """The refusal of solvers that determine the rank of the optimum themselves."""
     if settings.rank is not None and settings.rank < problem.order:
-        return "it finds the rank of the optimum, and a smaller rank was asked for"
+        return "it finds the rank of the optimum, but a smaller rank was requested"
     return None
 
 
@@ -192,17 +191,18 @@ def slack_norm(factor: Array, gradient_factor: Array) -> float:
 
 
 def for_steps(objective: Objective, settings: Settings) -> Objective:
-    """What a descent computes with: the quicker form of F, or F where it sweeps in float32."""
+    """The form of F used in a descent: the faster one, or F itself for steps in float32."""
     return objective if settings.sweeps.single else written_out(objective)
 
 
 def at_rest(problem: Problem, settings: Settings) -> Status:
-    """What it means when a local method finds no step: the best of a limited rank, or a stall."""
+    """The status if a local method finds no step: LOCAL at a limited rank, otherwise STALLED."""
     limited = settings.rank is not None and settings.rank < problem.order
     return Status.LOCAL if limited else Status.STALLED
 
 
-def falls_for_ever(objective: Objective, image: Any) -> bool:
-    """Whether F(αM) has no minimum in α ≥ 0."""
+def is_unbounded_on_ray(objective: Objective, image: Any) -> bool:
+    """Whether F(αM) has no minimum over α ≥ 0."""
+
     zero = objective.image(image.factor[:, :0])
     return bilateral(objective.blend(image, zero).restriction)[2] == -np.inf

@@ -1,13 +1,14 @@
-"""The central path of a small problem: min F(M) − μ ln det M over M ≻ 0, for μ that falls to 0.
+"""The central path of a small problem: min F(M) − μ ln det M over M ≻ 0, for decreasing μ.
 
-On the path ∇F(M) = μM⁻¹ ≻ 0, so that every point of it proves a gap: ⟨∇F, M⟩ = μn, whatever the
-rank of the optimum, the scale of the data and the conditioning. M = WWᵀ, and each Newton step is
-taken in the coordinates where M = I, F over WSWᵀ: the Hessian of the barrier is μI there. Losses
-with corners are softened by a barrier on their dual variables, with the same μ (`losses/softened`).
+On the path ∇F(M) = μM⁻¹ ≻ 0, so that every point of it proves a gap ⟨∇F, M⟩ = μn, independently of
+the rank of the optimum, the scale of the data and the conditioning. With M = WWᵀ, each Newton step
+is taken in the coordinates in which M = I, F over WSWᵀ: the Hessian of the barrier is μI there.
+Losses with kinks are smoothed by a barrier on their dual variables, with the same μ
+(`losses/softened`).
 
-From one μ to the next leads the tangent of the path; Newton steps with an exact line search return
-to it. With p terms that bend and N = n(n + 1)/2 entries a step factorises a matrix of order
-min(p, N).
+The next μ starts from a step along the tangent of the path; Newton steps with an exact line search
+return to the path. With p terms that have curvature and N = n(n + 1)/2 entries, a step factorises a
+matrix of order min(p, N).
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from gramian.arrays.places import contiguous
 from gramian.bounds import certify_image, known_bound
 from gramian.common import clock
 from gramian.linalg.svec import smat, svec, triangle_size
+from gramian.methods.barrier import MU_RATIO
 from gramian.methods.base import Run, Settings, Step, entering, needs_cone, no_rank_limit
 from gramian.methods.columns import starting_factor
 from gramian.methods.lbfgs import descend
-from gramian.methods.primal_dual import ROOM
+from gramian.methods.primal_dual import MAX_ROW_ENTRIES
 from gramian.objectives import Composite
 from gramian.objectives.coordinates import coordinates_of
 from gramian.problem import Problem
@@ -37,55 +39,55 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-LARGEST = 100
-"""Largest order. A Newton step then factorises a matrix of order 5,050 at most."""
+MAX_ORDER = 100
+"""Maximum order. A Newton step then factorises a matrix of order at most 5,050."""
 
-WORK = 2e10
-"""Multiplications of a Newton step at most."""
+MAX_STEP_PRODUCTS = 2e10
+"""Maximum number of multiplications of a Newton step."""
 
-COLUMNS, FIRST_STEPS = 8, 60
-"""Columns and L-BFGS steps for the size of M, where no start is given."""
+START_COLUMNS, START_STEPS = 8, 60
+"""Columns and L-BFGS steps of the descent that estimates the size of M if no start is given."""
 
-INTERIOR = 0.1
-"""Multiple of the mean eigenvalue that is added to a start to bring it into the interior."""
+START_SHIFT = 0.1
+"""Shift of the eigenvalues of the start into the interior, as a multiple of their mean."""
 
-SHRINK = 0.1
-"""Ratio of one μ to the one before."""
-
-CENTRED = 0.5
+MAX_CENTRED_DECREMENT = 0.5
 """Newton decrement below which a point counts as on the path."""
 
-STEPS = 200
-"""Newton steps at most; 15 to 45 are usual for a relative gap of 1e-6."""
+MAX_NEWTON_STEPS = 200
+"""Maximum number of Newton steps; 15 to 45 are usual for a relative gap of 1e-6."""
 
-BLIND = 6
-"""Newton steps in a row that may be taken without a fall that rounding lets through."""
+MAX_STEPS_WITHOUT_DECREASE = 6
+"""Maximum number of consecutive Newton steps without a decrease above rounding."""
 
-BOUNDARY = 0.98
-"""Part of the way to the boundary of the cone that a step may go."""
+BOUNDARY_FRACTION = 0.98
+"""Largest step, as a fraction of the distance to the boundary of the cone."""
 
-ENOUGH = 0.5
-"""Part of the tolerance that the gap falls to before the last certificate is made."""
+FINAL_GAP_IN_TOLERANCES = 0.5
+"""Gap at which the final certificate is computed, as a fraction of the tolerance."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the path cannot be followed, None where it can."""
+    """Why the method does not accept the problem; None if it does."""
     objective = problem.objective
     reason = needs_cone(problem, settings) or no_rank_limit(problem, settings)
     if reason is not None:
         return reason
-    if problem.order > LARGEST:
-        return f"it writes F out, up to order {LARGEST}, and this problem has {problem.order}"
-    if step_work(problem) > WORK or objective.subspace_cost(problem.order) > ROOM:
+    if problem.order > MAX_ORDER:
+        return f"it accepts orders up to {MAX_ORDER}, and this problem has {problem.order}"
+    if (
+        step_work(problem) > MAX_STEP_PRODUCTS
+        or objective.subspace_cost(problem.order) > MAX_ROW_ENTRIES
+    ):
         return "a Newton step would take too much time or memory: the problem has too many terms"
     seen = coordinates_of(objective) if isinstance(objective, Composite) else None
     if seen is None or not seen.shape[1]:
-        return "it needs a loss of a linear map that sees some of M, on the host"
+        return "it needs a loss of a linear map that depends on some of M, on the host"
     return None
 
 
 def step_work(problem: Problem) -> float:
-    """Multiplications of one Newton step, about."""
+    """Approximate number of multiplications of one Newton step."""
     terms, entries = problem.objective.facts.terms or 0, triangle_size(problem.order)
     small, large = sorted((terms, entries))
     return float(small) ** 2 * (large + small / 3) + 4 * terms * entries
@@ -93,19 +95,19 @@ def step_work(problem: Problem) -> float:
 
 @entering("central-path")
 def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """Follow the path until its gap is within the tolerance; a certificate at the end."""
+    """Follow the path until its gap is within the tolerance, then certify the point."""
     objective = problem.objective
     assert isinstance(objective, Composite)
     W = _start(problem, factor, settings)
     mu, best, blind = _first_mu(objective, W), np.inf, 0
     W, point = _opened(objective, W, mu), None
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         clock.check()
         try:
             point = _Newton(objective, W, mu)
             gap = point.gap() if point.centred else np.inf
             size = max(abs(point.value), 1e-6 * problem.scale)
-            if gap <= ENOUGH * settings.tol * size and gap < SHRINK * best:
+            if gap <= FINAL_GAP_IN_TOLERANCES * settings.tol * size and gap < MU_RATIO * best:
                 best = gap
                 yield _certified(problem, point)
             elif point.centred:
@@ -116,7 +118,9 @@ def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
         except np.linalg.LinAlgError:
             break
         blind = 0 if lower else blind + 1
-        if blind > BLIND or not (lower or point.decrement < CENTRED):
+        if blind > MAX_STEPS_WITHOUT_DECREASE or not (
+            lower or point.decrement < MAX_CENTRED_DECREMENT
+        ):
             break
     if not best < np.inf and point is not None and point.lies_inside:
         yield _certified(problem, point)
@@ -124,7 +128,7 @@ def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 class _Newton:
-    """F near M = WWᵀ over WSWᵀ, and Newton's method for F − μ ln det S there."""
+    """Newton's method for F − μ ln det S at M = WWᵀ, in the coordinates WSWᵀ."""
 
     def __init__(self, objective: Composite, W: Array, mu: float) -> None:
         self.objective, self.W, self.mu = objective, W, mu
@@ -147,49 +151,49 @@ class _Newton:
 
     @property
     def centred(self) -> bool:
-        return self.decrement < CENTRED and self.lies_inside
+        return self.decrement < MAX_CENTRED_DECREMENT and self.lies_inside
 
     @property
     def dual(self) -> Array:
-        """w = ∇g, feasible where the point lies inside."""
+        """w = ∇g, feasible if `lies_inside`."""
         return self.F.dual(self.unit)
 
     def gap(self) -> float:
-        """F less the bound of the dual vector."""
+        """F minus the bound of the dual vector."""
         bounds = self.objective.dual_bounds(self.dual, 0.0)
         return self.value - max((bound.value for bound in bounds), default=-np.inf)
 
     def moved(self) -> tuple[Array, float, bool]:
-        """W and μ after the next step, and whether F − μ ln det M is lower there."""
+        """W and μ after the next step, and whether F − μ ln det M has decreased."""
         if not self.centred:
             W, lower = self._searched(self.F, self.direction, self.mu)
             return W, self.mu, lower
-        mu = SHRINK * self.mu
+        mu = MU_RATIO * self.mu
         ahead = self.plain.softened(mu)
-        right = mu * self.unit - self.slope + (1 - SHRINK) * self.F.drift(self.unit)
+        right = mu * self.unit - self.slope + (1 - MU_RATIO) * self.F.drift(self.unit)
         W, _ = self._searched(ahead, self._solved(right), mu)
         return W, mu, True
 
     def _searched(self, F: Any, direction: Array, mu: float) -> tuple[Array, bool]:
-        """The least F − μ ln det M along the direction, and whether it is lower than here."""
+        """The minimum of F − μ ln det M along the direction, and whether it is a decrease."""
         values, turn = np.linalg.eigh(smat(direction, self.order))
         line = F.along(self.unit, direction)
 
         def barrier(t: float) -> float:
             return float(line(t) - mu * np.sum(np.log1p(t * values)))
 
-        most = BOUNDARY / max(-float(values[0]), 1e-300)
+        most = BOUNDARY_FRACTION / max(-float(values[0]), 1e-300)
         t = _line_minimum(barrier, most)
         lower = t > 0
-        if not lower:  # where rounding hides the fall, Newton's own step is the best
+        if not lower:  # if rounding hides the decrease, take the full Newton step
             t = min(1.0, most)
         return contiguous((self.W @ turn) * np.sqrt(1 + t * values)), lower
 
     def _factorise(self) -> None:
-        """Cholesky's factor of H + μI, of RRᵀ + μI where H = BᵀB has fewer rows, Bᵀ = QR.
+        """Cholesky factor of H + μI, or of RRᵀ + μI if H = BᵀB has fewer rows, Bᵀ = QR.
 
-        With Q the part of a direction that F does not bend along is found to full precision,
-        however stiff the other part is.
+        With Q, the component of a direction in the null space of H is computed to full precision,
+        for any condition number of H on the complement.
         """
         self.root = self.F.hessian_root(self.unit)
         if self.root is None:
@@ -218,7 +222,7 @@ class _Newton:
 
 
 def _line_minimum(f: Callable[[float], float], most: float) -> float:
-    """A t ≤ most near the minimum of a convex f over t > 0; 0 where none is lower than f(0)."""
+    """A t ≤ most near the minimum of a convex f over t > 0; 0 if no t is below f(0)."""
     first, t = f(0.0), min(1.0, most)
     value = f(t)
     if value < first:
@@ -233,28 +237,28 @@ def _line_minimum(f: Callable[[float], float], most: float) -> float:
 
 
 def _start(problem: Problem, factor: Array, settings: Settings) -> Array:
-    """A factor of M + εT Tᵀ, M that of the start, or of a short descent where it is 0."""
+    """A factor of M + εTTᵀ, with M of the start, or of a short descent if the start is 0."""
     objective: Any = problem.objective
     T = coordinates_of(objective)
     assert T is not None
     if not np.any(factor):
-        few = replace(settings, rank=min(COLUMNS, problem.order))
+        few = replace(settings, rank=min(START_COLUMNS, problem.order))
         factor = starting_factor(problem, few)
-        factor = descend(objective, factor, settings, iterations=FIRST_STEPS)
+        factor = descend(objective, factor, settings, iterations=START_STEPS)
     Y = np.linalg.lstsq(T, factor, rcond=None)[0]
     U, sizes, _ = np.linalg.svd(Y, full_matrices=True)
     values = np.zeros(T.shape[1])
     values[: sizes.size] = sizes[: values.size] ** 2
     mean = float(np.mean(values))
     mean = mean if np.isfinite(mean) and mean > 0 else _even_size(objective, T)
-    return contiguous(T @ (U * np.sqrt(values + INTERIOR * mean)))
+    return contiguous(T @ (U * np.sqrt(values + START_SHIFT * mean)))
 
 
 def _opened(objective: Composite, W: Array, mu: float) -> Array:
-    """W with S = I + μ Σ vvᵀ/g over the eigenpairs (g, v), g > 0, of ∇F, where that is better.
+    """W with S = I + μ Σ vvᵀ/g over the eigenpairs (g, v), g > 0, of ∇F, if that decreases F.
 
-    On the path S = μ(∇F)⁻¹: along directions that only a small linear term sees, it is far larger
-    than the data suggest, and Newton's method comes there by doubling.
+    On the path S = μ(∇F)⁻¹. Along directions that only enter a small linear term, S is much larger
+    than the scale of the data, and Newton's method would reach it by repeated doubling.
     """
     unit = svec(np.eye(W.shape[1]))
     F = objective.subspace(W).softened(mu)
@@ -269,7 +273,7 @@ def _opened(objective: Composite, W: Array, mu: float) -> Array:
 
 
 def _even_size(objective: Any, T: Array) -> float:
-    """The power a of 10 with the least F(aTTᵀ)."""
+    """The power a of 10 with the smallest F(aTTᵀ)."""
     F, unit = objective.subspace(T), svec(np.eye(T.shape[1]))
     powers = 10.0 ** np.arange(-15, 16)
     values = np.array([F.value(a * unit) for a in powers])
@@ -285,7 +289,7 @@ def _first_mu(objective: Composite, W: Array) -> float:
 
 
 def _certified(problem: Problem, point: _Newton) -> Step:
-    """The point without the columns that F can spare, and the bound of its dual vector."""
+    """The point without unnecessary columns, certified by its dual vector."""
     objective, w = problem.objective, point.dual
     known = known_bound(problem, w, lowest(objective.dual_operator(w), rescale=True))
     image = _lean(objective, point)
@@ -294,7 +298,7 @@ def _certified(problem: Problem, point: _Newton) -> Step:
 
 
 def _lean(objective: Any, point: _Newton) -> Any:
-    """The image of the fewest leading columns at which F is no larger than at the point."""
+    """The image of the fewest leading columns at which F is not larger than at the point."""
     T = coordinates_of(objective)
     assert T is not None
     U, sizes, _ = np.linalg.svd(np.linalg.lstsq(T, point.W, rcond=None)[0])

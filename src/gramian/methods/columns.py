@@ -1,7 +1,7 @@
-"""The columns of a factor: a start, more of them where F falls, fewer where F does not need them.
+"""The columns of a factor: initial columns, added columns, dropped columns.
 
-A factor with more columns than the optimum has is what local methods need: there is always one
-free to turn to a direction in which F still falls.
+Local methods need a factor with more columns than the optimum has: a spare column can turn to a
+direction in which F still decreases.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-NO_COLUMN = 1e-14
-"""Squared length, as a part of the largest, below which a column of a factor is rounding."""
+ZERO_COLUMN_RATIO = 1e-14
+"""Squared length, relative to the largest, below which a column of a factor is rounding."""
 
-WEAK = 1e-6
-"""Squared length, as a part of the largest, below which a column is weak: F hardly changes without
-it, and it is dropped while a method runs."""
+WEAK_COLUMN_RATIO = 1e-6
+"""Squared length, relative to the largest, below which a column is weak: F hardly changes without
+it, and it is dropped during a run."""
 
 CUT_NOISE = 0.01
 """Size of the noise that is added to a factor cut to a lower rank, relative to the factor."""
 
 RITZ_PRODUCTS = 60
-"""Lanczos products that look for directions in which F falls, at least three for each."""
+"""Lanczos products for directions in which F decreases, at least three per direction."""
 
 
 def columns_by_size(factor: Array) -> tuple[Array, Array]:
@@ -40,7 +40,7 @@ def columns_by_size(factor: Array) -> tuple[Array, Array]:
     return values[::-1], vectors[:, ::-1]
 
 
-def compress(factor: Array, rank: int, *, weakest: float = NO_COLUMN) -> Array:
+def compress(factor: Array, rank: int, *, weakest: float = ZERO_COLUMN_RATIO) -> Array:
     """The closest factor of at most `rank` columns, without columns weaker than `weakest`."""
     values, vectors = columns_by_size(factor)
     kept = values > weakest * max(values[0], 0.0) if values.size else values > 0
@@ -49,7 +49,7 @@ def compress(factor: Array, rank: int, *, weakest: float = NO_COLUMN) -> Array:
 
 def without_weak(factor: Array) -> Array:
     """The factor without weak columns."""
-    return compress(factor, factor.shape[1], weakest=WEAK)
+    return compress(factor, factor.shape[1], weakest=WEAK_COLUMN_RATIO)
 
 
 def leanest(objective: Objective, factor: Array, spare: float) -> Any:
@@ -62,7 +62,7 @@ def leanest(objective: Objective, factor: Array, spare: float) -> Any:
 
 
 def cut(factor: Array, settings: Settings) -> Array:
-    """The closest factor of the rank allowed, plus noise of a hundredth of its size.
+    """The closest factor of the allowed rank, plus noise of a hundredth of its size.
 
     A factor cut from an optimum keeps its symmetries (zero blocks, invariant subspaces), which no
     gradient leaves: without noise, descent from it may end at a saddle point.
@@ -76,10 +76,10 @@ def cut(factor: Array, settings: Settings) -> Array:
 
 
 def starting_factor(problem: Problem, settings: Settings, columns: int | None = None) -> Array:
-    """A random factor, scaled so that F is least along its ray.
+    """A random factor, scaled to the minimum of F along its ray.
 
-    It has as many columns as given, as the rank allows or as the rank of an optimum needs. Where
-    M = 0 is the best of the ray, the factor is small: at 0 itself the gradient vanishes.
+    It has the given number of columns, or as many as the rank allows or an optimum needs. If M = 0
+    is the minimum of the ray, the factor is small: at 0 itself the gradient vanishes.
     """
     objective = problem.objective
     columns = columns or settings.rank or objective.facts.rank_bound(objective.order)
@@ -92,10 +92,10 @@ def starting_factor(problem: Problem, settings: Settings, columns: int | None = 
 
 
 def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> Array:
-    """Y and up to `most` columns along which F falls, at the best common length.
+    """Y and up to `most` columns along which F decreases, at the best common length.
 
-    The new columns are Ritz vectors of −∇F, each in proportion to its value. Where many singular
-    values of a residual lie at the threshold, as in completion, one at a time would be slow.
+    The new columns are Ritz vectors of −∇F, scaled by their values. If many singular values of a
+    residual lie at the threshold, as in completion, adding one at a time would be slow.
     """
     objective = problem.objective
     image = objective.image(Y)
@@ -115,7 +115,7 @@ def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> A
 
 
 def with_noise(Y: Array, count: int, size: float, settings: Settings) -> Array:
-    """Y and columns in random directions, whose size is `size` times that of Y."""
+    """Y and `count` random columns, whose size is `size` times that of Y."""
     noise = place_of(Y).normal(settings.rng, (Y.shape[0], count))
     length = size * norm(Y) / max(norm(noise), 1e-300)
     return contiguous(namespace(Y).concat([Y, length * noise], axis=1))

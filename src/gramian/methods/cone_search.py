@@ -1,4 +1,4 @@
-"""The exact search over M = W S Wᵀ: all S ⪰ 0 for a few columns W."""
+"""Exact minimisation over M = W S Wᵀ for all S ⪰ 0, with a few columns W."""
 
 from __future__ import annotations
 
@@ -22,77 +22,84 @@ from gramian.arrays.places import (
 from gramian.domains import Domain
 from gramian.linalg import Slice, cone_quadratic
 from gramian.linalg.svec import smat, svec, triangle
-from gramian.methods.lowest_eigenpairs import Ground
+from gramian.methods.lowest_eigenpairs import LowestEigenpairs
 from gramian.methods.newton import Direction
 from gramian.objectives import Objective
 
 Array = NDArray[np.floating]
 
-COLUMNS = 26
-"""The widest W: a search over n(n+1)/2 = 351 unknowns takes about a tenth of a second."""
+MAX_COLUMNS = 26
+"""Maximum number of columns of W: n(n+1)/2 = 351 unknowns take about a tenth of a second."""
 
-ROOM = 10_000_000
-"""Numbers that the restriction of F to W may hold."""
+MAX_ENTRIES = 10_000_000
+"""Maximum number of entries of the restriction of F to W."""
 
-FIRST, MORE = 12, 4
-"""Eigenvectors taken at the start, and in every later search."""
+FIRST_EIGENVECTORS, ADDED_EIGENVECTORS = 12, 4
+"""Eigenvectors in W at the start, and in every later search."""
 
-CHIEF, MEMORY = 8, 4
-"""Columns that stand for a Newton step, and columns kept from the last search."""
+NEWTON_COLUMNS, KEPT_COLUMNS = 8, 4
+"""Columns that represent a Newton step, and columns kept from the last search."""
 
-SPARE = 1e-2
-"""Part of what a search won that may be given back for a smaller rank."""
+MAX_LOST_FRACTION = 1e-2
+"""Fraction of the decrease of a search that may be given up for a smaller rank."""
 
-ROUNDING = 1e-14
-"""Values of F that differ by less than this part are the same."""
+VALUE_ROUNDING = 1e-14
+"""Relative difference below which two values of F count as equal."""
 
 
 @dataclass
 class ConeSearch:
-    """The searches of one run, and what each leaves to the next."""
+    """The searches of one run, and the state between them."""
 
     objective: Objective
     domain: Domain
     leftover: Array | None = None
-    """Columns that the last search gave up for a smaller rank."""
+    """Columns that the last search dropped for a smaller rank."""
     damping: float = 1e-6
-    """What is added to the curvature of a model that is not F itself."""
+    """Term added to the curvature of a model that is not F itself."""
     inside: list[Array] = field(default_factory=list)
-    """Points inside the cone that the last search over all of it went through."""
+    """Interior points of the cone visited by the last search over the whole space."""
 
     def __post_init__(self) -> None:
         self.widest = _widest(self.objective)
 
     @property
     def whole(self) -> bool:
-        """Whether W can be everything."""
+        """Whether W can span the whole space."""
         return self.objective.order <= self.widest
 
     def columns(
-        self, image: Any, ground: Ground | None = None, direction: Direction | None = None
+        self,
+        image: Any,
+        eigenpairs: LowestEigenpairs | None = None,
+        direction: Direction | None = None,
     ) -> Array:
-        """An orthonormal W for the search: everything, where the order is small."""
+        """An orthonormal W for the search: the identity if the order is small."""
         if self.whole:
             return eye(self.objective.order, self.objective.place)
         L = image.factor
         rank = L.shape[1]
         blocks = [L]
-        if ground is not None:
-            blocks.append(ground.falling()[:, : MORE if rank else min(FIRST, self.widest)])
+        if eigenpairs is not None:
+            blocks.append(
+                eigenpairs.falling()[
+                    :, : ADDED_EIGENVECTORS if rank else min(FIRST_EIGENVECTORS, self.widest)
+                ]
+            )
         room = self.widest - sum(block.shape[1] for block in blocks)
         if self.leftover is not None and room > 0:
             blocks.append(self.leftover[:, :room])
             room -= blocks[-1].shape[1]
         if direction is not None:
-            share = min(CHIEF, room // len(direction.blocks))
+            share = min(NEWTON_COLUMNS, room // len(direction.blocks))
             blocks += [_chief(D, L, share) for D in direction.blocks]
         return _orthonormal(blocks)
 
     def best(self, image: Any, W: Array, spare: float) -> Any | None:
-        """The best of W S Wᵀ, at the least rank that keeps all but `spare` of what it wins.
+        """The best W S Wᵀ, at the smallest rank that loses at most `spare` of its decrease.
 
-        Nearly all of it, where W is not everything. None where F has no curvature at all, as far
-        out on a hinge.
+        If W does not span the whole space, it may also lose `MAX_LOST_FRACTION` of the
+        decrease. None if F has no curvature, as in the linear region of a hinge.
         """
         if W.shape[1] == 0:
             return image
@@ -114,7 +121,7 @@ class ConeSearch:
         factor, leftover = self._least_rank(restriction, H, here, there, spare)
         new = self.objective.image(contiguous(W @ beside(W, factor)))
         before, after = self.objective.value(image), self.objective.value(new)
-        if not after < before + ROUNDING * abs(before):
+        if not after < before + VALUE_ROUNDING * abs(before):
             self.leftover = None
             return image
         self.leftover = W @ beside(W, leftover)
@@ -123,7 +130,7 @@ class ConeSearch:
     def _least_rank(
         self, restriction: Any, H: Array, here: Array, there: Array, spare: float
     ) -> tuple[Array, Array]:
-        """B with BBᵀ near S, and the next few columns that were not worth their place."""
+        """B with BBᵀ near S, and the next few columns, which were dropped."""
         order = int(np.sqrt(2 * there.size))
         i, j, _ = triangle(order)
         S, bend = smat(there, order), np.diag(H)[i == j]
@@ -132,7 +139,7 @@ class ConeSearch:
         B = (vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None])[:, ::-1]
         best = restriction.value(there)
         won = restriction.value(here) - best
-        spare = spare if self.whole else max(spare, SPARE * won)
+        spare = spare if self.whole else max(spare, MAX_LOST_FRACTION * won)
         rank = order
         while rank > 1:
             fewer = self.domain.rescale(B[:, : rank - 1])
@@ -141,19 +148,19 @@ class ConeSearch:
             rank -= 1
         if not self.domain.bounded and restriction.value(np.zeros_like(there)) <= best + spare:
             rank = 0
-        return self.domain.rescale(B[:, :rank]), B[:, rank : rank + MEMORY]
+        return self.domain.rescale(B[:, :rank]), B[:, rank : rank + KEPT_COLUMNS]
 
 
 def _widest(objective: Objective) -> int:
-    """The most columns that a search may have."""
-    columns = COLUMNS
-    while columns > 1 and objective.subspace_cost(columns) > ROOM:
+    """Maximum number of columns of a search."""
+    columns = MAX_COLUMNS
+    while columns > 1 and objective.subspace_cost(columns) > MAX_ENTRIES:
         columns -= 1
     return columns
 
 
 def _chief(D: Array, L: Array, count: int) -> Array:
-    """The chief directions in which LDᵀ + DLᵀ leaves the range of L."""
+    """The main directions in which LDᵀ + DLᵀ leaves the range of L."""
     values, turn = eigh(host(L.T @ L))
     moves = D @ beside(D, (turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
     basis = namespace(L).linalg.qr(L)[0]
@@ -164,7 +171,7 @@ def _chief(D: Array, L: Array, count: int) -> Array:
 
 
 def _orthonormal(blocks: list[Array]) -> Array:
-    """An orthonormal basis of the span of the columns, each taken at unit length."""
+    """An orthonormal basis of the span of the columns, each scaled to unit length."""
     columns = side_by_side(blocks)
     lengths = np.sqrt(host(column_squares(columns)))
     columns = columns[:, np.flatnonzero(lengths)] / beside(columns, lengths[lengths > 0])
@@ -178,7 +185,7 @@ def _orthonormal(blocks: list[Array]) -> Array:
 
 
 def _orthonormal_there(columns: Array) -> Array:
-    """The same on a device, by the eigenvectors of the small Gram matrix, and once more by QR."""
+    """The same on a device, by the eigenvectors of the small Gram matrix, followed by QR."""
     values, turn = eigh(host(columns.T @ columns))
     live = values > 1e-13 * values[-1]
     turned = columns @ beside(columns, (turn[:, live] / np.sqrt(values[live]))[:, ::-1])
@@ -187,15 +194,15 @@ def _orthonormal_there(columns: Array) -> Array:
 
 
 def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, float]:
-    """The best point of the segment, along which F is convex, and how far along it lies.
+    """The best point of the segment, along which F is convex, and its position on the segment.
 
-    Where the model had no curvature its minimum may lie far beyond that of F.
+    If the model has no curvature, its minimum may lie far beyond that of F.
     """
     move = there - here
     value = restriction.along(here, move)
     start, reach = value(0.0), 1.0
-    if abs(value(1.0) - start) <= ROUNDING * abs(start):
-        return there, 1.0  # F cannot tell them apart any more, its gradient can
+    if abs(value(1.0) - start) <= VALUE_ROUNDING * abs(start):
+        return there, 1.0  # equal to rounding in F, but the gradient is smaller
     while not value(reach) < start and reach > 1e-15:
         reach *= 0.25
     found = scipy.optimize.minimize_scalar(

@@ -1,11 +1,11 @@
-"""Quadratic objectives handed to a conic solver: three formulations, two backends.
+"""Quadratic objectives solved by a conic solver: three formulations, two backends.
 
-Every formulation is a pair of steps around one call: the problem becomes
+Every formulation rewrites the problem as
 
     min ½xᵀPx + qᵀx   subject to   Gx + h ∈ K₁ × K₂ × …,   x = (svec(M̂), …),
 
-and the x that comes back becomes a factor. SQLP and SCSDP are those of Wu's thesis (2011),
-§3.3 and §3.2; the third leaves the quadratic where it is, in the objective.
+calls the backend, and converts its x to a factor. SQLP and SCSDP are those of Wu's thesis (2011),
+§3.3 and §3.2; the third keeps the quadratic in the objective.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gramian.bounds import certify_image
 from gramian.common import clock
 from gramian.linalg.svec import svec, triangle_size
 from gramian.methods.base import Run, Settings, Step
-from gramian.methods.conic_backends import Block, Model, load_backend
+from gramian.methods.conic_backends import Block, ConicModel, load_backend
 from gramian.objectives.quadratic_form import (
     FLOPS,
     QuadraticForm,
@@ -34,42 +34,42 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-ORDER_LIMIT = 300
-"""Rows and eigenvalue decompositions that SCS handles in minutes."""
+MAX_ORDER = 300
+"""Largest order that SCS solves in minutes."""
 
-CLARABEL_LIMIT = 120
+MAX_CLARABEL_ORDER = 120
 """Clarabel factors a dense block of order n(n+1)/2 for M ⪰ 0: over a gigabyte at order 100."""
 
-SCHUR_LIMIT = 600
-"""Rows of B: SCSDP has a semidefinite cone of their number and one more."""
+MAX_SCHUR_ROWS = 600
+"""Maximum number of rows of B: the second cone of SCSDP has this order plus one."""
 
-ACCURACY = {"clarabel": 1e-11, "scs": 1e-9}
-"""What each backend can be asked for: SCS takes very long for more."""
+BACKEND_TOLERANCES = {"clarabel": 1e-11, "scs": 1e-9}
+"""Default tolerances of the backends: SCS is very slow at smaller ones."""
 
 
-# --- what can be handed over ---------------------------------------------------------
+# --- accepted problems ---------------------------------------------------------------
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why `sqlp` and `conic` cannot take a problem."""
+    """Why `sqlp` and `conic` do not accept a problem; None if they do."""
     if row_bound(problem.objective) is None:
         return "it needs a quadratic objective, and a loss of this one is not squared"
-    if problem.order > ORDER_LIMIT:
-        return f"it keeps M dense, up to order {ORDER_LIMIT}, and this problem has {problem.order}"
+    if problem.order > MAX_ORDER:
+        return f"it keeps M dense, up to order {MAX_ORDER}, and this problem has {problem.order}"
     if settings.rank is not None and settings.rank < problem.order:
-        return "a conic solver cannot keep a limit on the rank"
+        return "a conic solver cannot limit the rank"
     return None
 
 
 def schur_refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why `scsdp` cannot: as above, and its second cone grows with the rows."""
+    """The same for `scsdp`, whose second cone grows with the rows."""
     if reason := refusal(problem, settings):
         return reason
     rows = row_bound(problem.objective)
-    if rows is not None and rows > SCHUR_LIMIT:
+    if rows is not None and rows > MAX_SCHUR_ROWS:
         return (
             f"its Schur complement is a semidefinite cone of order {rows + 1}, "
-            f"and it takes {SCHUR_LIMIT + 1} at most; sqlp and conic need none"
+            f"and the limit is {MAX_SCHUR_ROWS + 1}; sqlp and conic do not need it"
         )
     return None
 
@@ -106,8 +106,8 @@ def scsdp(
 ) -> Run:
     """SCSDP eqs. (3.15), (3.16): min μ + cᵀs with [[I, z], [zᵀ, μ]] ⪰ 0, z = Bs − t, M ⪰ 0.
 
-    The second cone has order r + 1. It is an arrow, which Clarabel can `decompose` into r cones
-    of order 2; without that it pays for the whole cone, as the thesis did.
+    The second cone has order r + 1 and arrow structure, which Clarabel can `decompose` into r cones
+    of order 2; without decomposition it works on the whole cone, as the thesis did.
     """
     return _run(problem, settings, schur_complement, backend, compress, accuracy, decompose)
 
@@ -121,10 +121,9 @@ def conic(
     compress: bool = True,
     accuracy: float | None = None,
 ) -> Run:
-    """min ‖Bs − t‖² + cᵀs over M ⪰ 0, with the quadratic left in the objective.
+    """min ‖Bs − t‖² + cᵀs over M ⪰ 0, with the quadratic in the objective.
 
-    `compress` folds the rows into P = 2BᵀB where that holds fewer numbers; without it every row
-    keeps a variable of its own.
+    `compress` forms P = 2BᵀB if that has fewer entries; otherwise every row has a variable.
     """
     formulation = folded if compress else direct
     return _run(problem, settings, formulation, backend, compress, accuracy)
@@ -133,16 +132,16 @@ def conic(
 def _run(
     problem: Problem,
     settings: Settings,
-    formulation: Callable[[QuadraticForm], Model],
+    formulation: Callable[[QuadraticForm], ConicModel],
     backend: str,
     compress: bool,
     accuracy: float | None,
     decompose: bool = True,
 ) -> Run:
     solve = load_backend(backend)
-    if backend == "clarabel" and problem.order > CLARABEL_LIMIT:
+    if backend == "clarabel" and problem.order > MAX_CLARABEL_ORDER:
         raise ValueError(
-            f"Clarabel takes matrices up to order {CLARABEL_LIMIT} here, "
+            f"Clarabel takes matrices up to order {MAX_CLARABEL_ORDER} here, "
             f"and this problem has {problem.order}; use backend='scs'"
         )
     form = quadratic_form(problem.objective)
@@ -153,7 +152,7 @@ def _run(
     if trace is not None:
         model = model.with_trace(scaled.d**2, trace / scaled.alpha)
     started = clock.now()
-    tolerance = ACCURACY[backend] if accuracy is None else accuracy
+    tolerance = BACKEND_TOLERANCES[backend] if accuracy is None else accuracy
     answer = solve(model, tolerance, settings.deadline - started, decompose)
     seconds = clock.elapsed(started)
     if answer is None:
@@ -166,15 +165,15 @@ def _run(
         return Status.UNBOUNDED
     L = problem.domain.rescale(scaled.factor(scaled.without_falling(s, trace)))
     certificate = certify_image(problem, problem.objective.image(L))
-    told = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
-    yield Step(L, certificate.value, certificate, told)
+    record = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
+    yield Step(L, certificate.value, certificate, record)
     return Status.STALLED
 
 
 def _falls(form: QuadraticForm, s: Array) -> bool:
-    """Whether F falls along s and has no curvature there, to six digits.
+    """Whether F decreases along s without curvature, to six digits.
 
-    The rounding of P hides such a ray from a backend that is given a quadratic objective.
+    Rounding errors of P hide such a ray from a backend with a quadratic objective.
     """
     curvature = float(np.linalg.norm(form.B @ s))
     flat = curvature <= 1e-6 * float(np.max(column_norms(form.B))) * float(np.linalg.norm(s))
@@ -184,11 +183,11 @@ def _falls(form: QuadraticForm, s: Array) -> bool:
 # --- formulations --------------------------------------------------------------------
 
 
-def direct(form: QuadraticForm) -> Model:
+def direct(form: QuadraticForm) -> ConicModel:
     """x = (s, z): P = 2I on z, z = Bs − t."""
     rows, size = form.B.shape
     z = sp.eye_array(rows)
-    return Model(
+    return ConicModel(
         sp.csc_array(sp.block_diag([sp.csc_array((size, size)), 2 * z])),
         np.concatenate([form.c, np.zeros(rows)]),
         (
@@ -198,17 +197,17 @@ def direct(form: QuadraticForm) -> Model:
     )
 
 
-def folded(form: QuadraticForm) -> Model:
-    """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B hold fewer numbers than P."""
+def folded(form: QuadraticForm) -> ConicModel:
+    """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B have fewer entries than P."""
     if not sp.issparse(form.B):
         clock.check(2.0 * form.B.shape[0] * form.B.shape[1] ** 2 / FLOPS)
     P = sp.csc_array(sp.triu(sp.csc_array(2 * form.B.T @ form.B)))
     if sp.csr_array(form.B).nnz < P.nnz:
         return direct(form)
-    return Model(P, form.c - 2 * (form.B.T @ form.t), (_semidefinite(form.order, 0),))
+    return ConicModel(P, form.c - 2 * (form.B.T @ form.t), (_semidefinite(form.order, 0),))
 
 
-def second_order_cone(form: QuadraticForm) -> Model:
+def second_order_cone(form: QuadraticForm) -> ConicModel:
     """x = (s, μ): u = ((1 + μ)/2, (1 − μ)/2, Bs − t) in the second-order cone, Theorem 5."""
     rows, size = form.B.shape
     mu = sp.csr_array(([0.5, -0.5], ([0, 1], [size, size])), shape=(2, size + 1))
@@ -218,10 +217,12 @@ def second_order_cone(form: QuadraticForm) -> Model:
         sp.csr_array(sp.vstack([mu, z])),
         np.concatenate([[0.5, 0.5], -form.t]),
     )
-    return Model(_no_quadratic(size + 1), np.append(form.c, 1.0), (u, _semidefinite(form.order, 1)))
+    return ConicModel(
+        _no_quadratic(size + 1), np.append(form.c, 1.0), (u, _semidefinite(form.order, 1))
+    )
 
 
-def schur_complement(form: QuadraticForm) -> Model:
+def schur_complement(form: QuadraticForm) -> ConicModel:
     """x = (s, μ): [[I, Bs − t], [(Bs − t)ᵀ, μ]] ⪰ 0, eq. (3.16)."""
     rows, size = form.B.shape
     above = triangle_size(rows)
@@ -232,7 +233,7 @@ def schur_complement(form: QuadraticForm) -> Model:
         np.concatenate([svec(np.eye(rows)), -np.sqrt(2.0) * form.t, [0.0]]),
         rows + 1,
     )
-    return Model(
+    return ConicModel(
         _no_quadratic(size + 1), np.append(form.c, 1.0), (arrow, _semidefinite(form.order, 1))
     )
 

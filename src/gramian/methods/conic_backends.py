@@ -1,4 +1,4 @@
-"""Clarabel and SCS behind one call: a conic model in, its solution out."""
+"""Clarabel and SCS with one interface: a conic model in, its solution out."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Model:
+class ConicModel:
     """min ½xᵀPx + qᵀx subject to blocks; x starts with svec(M)."""
 
     P: sp.csc_array
     q: Array
     blocks: tuple[Block, ...]
 
-    def with_trace(self, diagonal: Array, trace: float) -> Model:
+    def with_trace(self, diagonal: Array, trace: float) -> ConicModel:
         """Add ⟨diag, M⟩ = trace."""
         s = svec(np.diag(diagonal))
         row = sp.csr_array(np.concatenate([s, np.zeros(self.q.size - s.size)])[None])
-        return Model(self.P, self.q, (*self.blocks, Block("zero", row, np.array([-trace]))))
+        return ConicModel(self.P, self.q, (*self.blocks, Block("zero", row, np.array([-trace]))))
 
 
-Backend = Callable[[Model, float, float, bool], Answer | None]
+Backend = Callable[[ConicModel, float, float, bool], Answer | None]
 
 
 def load_backend(name: str) -> Backend:
-    """The backend of that name, or an error that says how to get it."""
+    """The backend of that name; raises an error that states how to install it."""
     if name not in _DATA:
         raise ValueError(f"backend must be one of {', '.join(_DATA)}, got {name!r}")
     try:
@@ -56,22 +56,22 @@ def load_backend(name: str) -> Backend:
             f"backend {name!r} needs the package {name}: pip install 'gramian[conic]'"
         ) from error
 
-    def solve(model: Model, accuracy: float, seconds: float, decompose: bool) -> Answer | None:
-        told = {"accuracy": accuracy, "decompose": decompose}
-        found = call(name, _DATA[name](model) | told, seconds)
+    def solve(model: ConicModel, accuracy: float, seconds: float, decompose: bool) -> Answer | None:
+        options = {"accuracy": accuracy, "decompose": decompose}
+        found = call(name, _DATA[name](model) | options, seconds)
         return None if found is None else found._replace(x=np.asarray(found.x, dtype=float))
 
     return solve
 
 
-def _for_clarabel(model: Model) -> dict[str, Any]:
+def _for_clarabel(model: ConicModel) -> dict[str, Any]:
     """Clarabel reads the upper triangle of a semidefinite block by columns, as svec does."""
     G, h = _joined(model.blocks)
     cones = [(b.kind, b.order if b.kind == "semidefinite" else b.h.size) for b in model.blocks]
     return {"P": sp.csc_matrix(model.P), "q": model.q, "A": -G, "b": h, "cones": cones}
 
 
-def _for_scs(model: Model) -> dict[str, Any]:
+def _for_scs(model: ConicModel) -> dict[str, Any]:
     """SCS takes the cones in a fixed order, and the lower triangle by columns."""
     kinds = ("zero", "second-order", "semidefinite")
     blocks = [_lower(b) for kind in kinds for b in model.blocks if b.kind == kind]
@@ -84,7 +84,10 @@ def _for_scs(model: Model) -> dict[str, Any]:
     return {"P": sp.csc_matrix(model.P), "q": model.q, "A": -G, "b": h, "cones": cones}
 
 
-_DATA: dict[str, Callable[[Model], dict[str, Any]]] = {"clarabel": _for_clarabel, "scs": _for_scs}
+_DATA: dict[str, Callable[[ConicModel], dict[str, Any]]] = {
+    "clarabel": _for_clarabel,
+    "scs": _for_scs,
+}
 
 
 def _joined(blocks: tuple[Block, ...]) -> tuple[sp.csc_matrix, Array]:

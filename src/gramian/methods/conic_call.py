@@ -1,8 +1,8 @@
-"""One call of Clarabel or SCS from plain arrays: here, or in a process that can be ended.
+"""One call of Clarabel or SCS from plain arrays: in this process, or in one that can be killed.
 
-Both look at their clock between iterations only, and one iteration can take minutes. Where there
-is a limit of time the call is made by this file run as a program, which imports nothing of the
-package: it reads the call from its standard input and answers on its standard output.
+Both check their time limit between iterations only, and one iteration can take minutes. With a
+time limit, the call is made by this file run as a program, which imports nothing of the package: it
+reads the call from standard input and writes the answer to standard output.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import sys
 from importlib import import_module
 from typing import Any, NamedTuple
 
-GRACE = 0.5
-"""Seconds after its limit that a call is given to answer: what it takes to begin."""
+GRACE_SECONDS = 0.5
+"""Seconds after its time limit in which a call may still answer (start of the process)."""
 
 
 class Answer(NamedTuple):
-    """What a solver found, and whether it says that this is an optimum or a ray."""
+    """The solution of a backend, and whether it reports an optimum or a ray."""
 
     x: Any
     iterations: int
@@ -31,15 +31,15 @@ class Answer(NamedTuple):
 
 
 def call(name: str, data: dict[str, Any], seconds: float) -> Answer | None:
-    """The answer of the solver of that name, None where the time was up before it came."""
+    """The answer of the named solver; None if the time was up before."""
     if seconds == float("inf"):
         return _CALLS[name](import_module(name), data, seconds)
-    found = _apart((name, data, max(seconds, 0.0)), max(seconds, 0.0) + GRACE)
+    found = _apart((name, data, max(seconds, 0.0)), max(seconds, 0.0) + GRACE_SECONDS)
     return None if found is None else Answer(*found)
 
 
 def _apart(request: Any, seconds: float) -> Any:
-    """What the program answers to a request, None where it takes longer."""
+    """The answer of the program to a request; None if it takes longer than `seconds`."""
     paths = os.pathsep.join(path for path in sys.path if path)
     process = subprocess.Popen(
         [sys.executable, "-P", __file__],
@@ -60,8 +60,8 @@ def _apart(request: Any, seconds: float) -> Any:
                 pipe.close()
     if process.returncode != 0:
         last = complaint.decode(errors="replace").strip().splitlines()[-1:]
-        raise RuntimeError(f"{request[0]} ended without an answer: {' '.join(last) or 'no word'}")
-    return pickle.loads(answer)  # of a process of our own
+        raise RuntimeError(f"{request[0]} failed: {' '.join(last) or 'no message'}")
+    return pickle.loads(answer)  # written by our own process
 
 
 def _clarabel(clarabel: Any, data: dict[str, Any], seconds: float) -> Answer:
@@ -82,7 +82,7 @@ def _clarabel(clarabel: Any, data: dict[str, Any], seconds: float) -> Answer:
     try:
         found = clarabel.DefaultSolver(*arrays, blocks, options).solve()
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # of Rust: no Exception, and not to import
+        if type(error).__name__ != "PanicException":  # of Rust: no Exception, not importable
             raise
         return Answer([float("nan")], 0, False, False)
     status = clarabel.SolverStatus
@@ -103,7 +103,7 @@ def _scs(scs: Any, data: dict[str, Any], seconds: float) -> Answer:
         verbose=False,
         eps_abs=data["accuracy"],
         eps_rel=data["accuracy"],
-        adaptive_scale=False,  # it has been scaled, and changes late in a run undo its progress
+        adaptive_scale=False,  # the data are scaled, and late changes undo progress
         time_limit_secs=0.0 if seconds == float("inf") else max(seconds, 1e-3),
     ).solve()
     info = found["info"]
@@ -115,7 +115,7 @@ _CALLS = {"clarabel": _clarabel, "scs": _scs}
 
 
 def main() -> None:
-    """Answer the one call that comes on the standard input."""
+    """Answer the call on standard input."""
     name, data, seconds = pickle.load(sys.stdin.buffer)
     found = _CALLS[name](import_module(name), data, seconds)
     sys.stdout.buffer.write(pickle.dumps(tuple(found)))

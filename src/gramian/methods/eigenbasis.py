@@ -1,4 +1,4 @@
-"""Gram quadratics whose A and B commute: solved where their Hessian is a division."""
+"""Gram quadratics with commuting A and B, solved in the basis in which the Hessian is diagonal."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 RELAXATION = 1.6
-BALANCE = 2.0
+MAX_RESIDUAL_RATIO = 2.0
 
-CLEAR = 4 * float(np.finfo(float).eps)
-"""The part of the largest pivot, for each row, that the smallest of a definite matrix is above."""
+MIN_PIVOT_RATIO = 4 * float(np.finfo(float).eps)
+"""Smallest squared pivot of a definite matrix, relative to the largest and to the order."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the structure is not there."""
+    """Why the method does not accept the problem; None if it does."""
     objective = problem.objective
     if not isinstance(objective, GramQuadratic):
         return "it solves tr((AM)² + BM² + 2CM) only"
     if reason := needs_cone(problem, settings):
         return reason
     if settings.rank is not None and settings.rank < problem.order:
-        return "its answer has the rank of the optimum, and a smaller rank was asked for"
+        return "its solution has the rank of the optimum, but a smaller rank was requested"
     if objective.eigenbasis is None:
         return "A and B do not commute, or their order is too large to find their eigenvectors"
     if float(namespace(objective.eigenbasis.H).min(objective.eigenbasis.H)) <= 0:
@@ -44,14 +44,14 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: float = 2.0) -> Run:
     """In the common eigenbasis F(M) = Σ H_ij M_ij² + 2⟨C, M⟩ with H_ij = a_i a_j + ½(b_i + b_j).
 
-    M = −C/H is the answer where it is PSD. Where it is not, M is scaled by the congruence
-    M_ij √(h_i h_j) with h_i² = H_ii, which keeps the cone and leaves weights H_ij/(h_i h_j) of at
-    most 1 that are 1 on the diagonal; then the splitting
+    M = −C/H is the solution if it is PSD. Otherwise M is scaled by the congruence M_ij √(h_i h_j)
+    with h_i² = H_ii, which preserves the cone and gives weights H_ij/(h_i h_j) of at most 1 that
+    are 1 on the diagonal; then the splitting
 
         M ← (ρ(Z − U) − 2C)/(2H + ρ),   Z ← P₊(M + U),   U ← U + M − Z
 
-    with over-relaxed M and balanced ρ needs a few projections, a few dozen at worst. S = −ρU ⪰ 0
-    is dual feasible at every step, so its gap is certified for free.
+    with over-relaxed M and balanced ρ takes a few projections, at most a few dozen. S = −ρU ⪰ 0
+    is dual feasible at every step, so that its gap is certified at no cost.
     """
     objective = problem.objective
     assert isinstance(objective, GramQuadratic) and objective.eigenbasis is not None
@@ -84,7 +84,7 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
 
 
 def _project(W: Array, negative: bool) -> tuple[Array, int]:
-    """P₊(W) and its rank, from whichever of the two parts is expected to have fewer eigenvalues."""
+    """P₊(W) and its rank, from the part that is expected to have fewer eigenvalues."""
     if negative and _root(W) is not None:
         return W, W.shape[0]
     values, vectors = _eigenpairs(W, negative)
@@ -94,7 +94,7 @@ def _project(W: Array, negative: bool) -> tuple[Array, int]:
 
 
 def _eigenpairs(W: Array, negative: bool) -> tuple[Array, Array]:
-    """Those of one sign."""
+    """The eigenpairs of one sign."""
     if isinstance(W, np.ndarray):
         side = (-np.inf, 0.0) if negative else (0.0, np.inf)
         values, vectors = scipy.linalg.eigh(W, subset_by_value=side, check_finite=False)
@@ -108,7 +108,7 @@ def _eigenpairs(W: Array, negative: bool) -> tuple[Array, Array]:
 def _root(W: Array) -> Array | None:
     """The Cholesky factor of a definite matrix, in a tenth of the time of its eigenvalues.
 
-    None where it is not clearly definite, and on a device.
+    None if it is not clearly definite, and on a device.
     """
     if not isinstance(W, np.ndarray):
         return None
@@ -117,7 +117,7 @@ def _root(W: Array) -> Array | None:
     except np.linalg.LinAlgError:
         return None
     pivots = np.diag(root)
-    clear = bool(np.min(pivots) ** 2 > pivots.size * CLEAR * np.max(pivots) ** 2)
+    clear = bool(np.min(pivots) ** 2 > pivots.size * MIN_PIVOT_RATIO * np.max(pivots) ** 2)
     return root if clear else None
 
 
@@ -134,11 +134,11 @@ def _factor(V: Array, Z: Array) -> Array:
 
 
 def _balance(difference: Array, movement: Array) -> float:
-    """Raise the penalty where M and Z differ more than Z moves, lower it in the other case."""
+    """Raise the penalty if M and Z differ more than Z moves, lower it in the opposite case."""
     primal, dual = norm(difference), norm(movement)
-    if primal > BALANCE * dual:
+    if primal > MAX_RESIDUAL_RATIO * dual:
         return 2.0
-    return 0.5 if dual > BALANCE * primal else 1.0
+    return 0.5 if dual > MAX_RESIDUAL_RATIO * primal else 1.0
 
 
 def _certificate(
@@ -146,7 +146,7 @@ def _certificate(
 ) -> Certificate:
     """F(Z) − F* ≤ ⟨S, Z⟩ + ¼⟨G − S, (G − S)/H⟩ with G = ∇F(Z) and S ⪰ 0.
 
-    λ_min(∇F) ≥ −‖∇F − S‖, both taken back to the coordinates of M by the stretch.
+    λ_min(∇F) ≥ −‖∇F − S‖, both converted back to the coordinates of M by `stretch`.
     """
     constant = problem.objective.constant
     square, linear = inner(H * Z, Z), 2 * inner(C, Z)

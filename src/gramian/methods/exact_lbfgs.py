@@ -1,4 +1,4 @@
-"""L-BFGS on the factor with the exact search along every line (Burer and Monteiro 2003, §4)."""
+"""L-BFGS on the factor with an exact line search (Burer and Monteiro 2003, §4)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gramian.papers.lro import REFRESH_STEPS
 
 Array = NDArray[np.floating]
 
-MEMORY = 5
-"""Pairs kept: more of them cost as much as a product with a sparse problem."""
+CORRECTION_PAIRS = 5
+"""Correction pairs: more of them cost as much as a product with a sparse problem."""
 
 
 class Descent(NamedTuple):
-    """Where a descent ended: the image, the norm of the gradient there, and the steps taken."""
+    """The end of a descent: the image, the norm of the gradient there, and the steps taken."""
 
     image: Any
     gradient: float
     steps: int
     endless: bool
-    """Whether F fell for ever along a line."""
+    """Whether F is unbounded below along a line."""
 
 
 def descend_exactly(
@@ -36,14 +36,14 @@ def descend_exactly(
     iterations: int,
     tol: float,
     expired: Callable[[], bool] = lambda: False,
-    memory: int = MEMORY,
+    memory: int = CORRECTION_PAIRS,
     null: Array | None = None,
     units: Array | None = None,
 ) -> Descent:
     """A point near `factor` where the gradient of L ↦ F(LLᵀ) has a norm of at most `tol`.
 
-    For a quadratic F each search is the least of a quartic, from two products. With `null`, whose
-    columns are orthonormal, L stays orthogonal to them as it is. With a column of `units` d, one a
+    For a quadratic F each line search minimises a quartic, from two products. With `null`, whose
+    columns are orthonormal, L stays orthogonal to them. With a column `units` d, one entry per
     row, the steps and the gradient are those of K in L = DK.
     """
 

@@ -1,7 +1,7 @@
-"""The descent that the staircase starts with where the order is small: L-BFGS on every column.
+"""The first descent of the staircase at small order: L-BFGS on a factor with all columns.
 
-Where F is strongly convex the gap is about the square of the gradient. A certificate looks as soon
-as that may be enough, and the descent goes on as if there had been no end where it is not.
+If F is strongly convex, the gap is about the square of the gradient. The descent pauses for a
+certificate as soon as that may suffice, and continues unchanged if it does not.
 """
 
 from __future__ import annotations
@@ -15,52 +15,52 @@ from numpy.typing import NDArray
 from gramian.arrays.places import beside, contiguous, side_by_side
 from gramian.methods.base import Settings, for_steps
 from gramian.methods.columns import columns_by_size, starting_factor
-from gramian.methods.lbfgs import Going, descend
+from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.problem import Problem
 from gramian.proofs import LIVE
 
 Array = NDArray[np.floating]
 
-DESCENT_STEPS = 100
-"""Largest number of L-BFGS steps of the whole descent."""
+MAX_STEPS = 100
+"""Maximum number of L-BFGS steps of the whole descent."""
 
-GOAL, SOON, FARTHER = 0.3, 0.2, 0.3
-"""The fall of the gradient to end at, as a part of the tolerance; the first to look at where F is
-strongly convex, of its root; and from there to the next. Quadratics, and sums with hinges, of order
-6 and 20 end after 20 to 51 steps, at the last goal after 30 to 97."""
+FINAL_GRADIENT_IN_TOLERANCES, FIRST_GRADIENT_IN_ROOT_TOLERANCES, GRADIENT_RATIO = 0.3, 0.2, 0.3
+"""Gradient ratio at the end, in tolerances; at the first certificate if F is strongly convex, in
+roots of the tolerance; and between later certificates. Quadratics, and sums with hinges, of order
+6 and 20 end after 20 to 51 steps, at the last ratio after 30 to 97."""
 
-IDLE_SHARE = 0.1
-"""Increase of F by dropping small columns, as a part of the tolerance."""
+DROPPED_COLUMNS_IN_TOLERANCES = 0.1
+"""Increase of F by dropping small columns, in tolerances."""
 
-LARGEST_FALL = 1e6
+MAX_RELATIVE_DECREASE = 1e6
 """Decrease of F, in units of its size, above which the result is rejected."""
 
 
 class FirstDescent:
-    """Where it stands, and how far it has still to go."""
+    """State of the descent."""
 
     def __init__(self, problem: Problem, settings: Settings, zero: float, size: float) -> None:
         self.problem, self.settings, self.zero, self.size = problem, settings, zero, size
-        self.goal = GOAL * settings.tol
-        """The fall of the gradient that is still asked for."""
-        self.left = DESCENT_STEPS
-        self.going = Going()
+        self.goal = FINAL_GRADIENT_IN_TOLERANCES * settings.tol
+        """The remaining gradient ratio."""
+        self.left = MAX_STEPS
+        self.going = StoredPairs()
         self.factor: Array | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is to be expected of it."""
+        """Whether the descent has finished."""
         return self.goal >= 1 or self.left <= 0
 
     def on(self, image: Any) -> Any:
-        """The image where it comes to next, or the one given where that cannot be trusted."""
+        """Continue the descent; return its image, or the given one if it is not reliable."""
         objective = self.problem.objective
         if self.factor is None:
             start = objective.image(self._start(image.factor))
             self.factor, fall = start.factor, self._first_fall()
             self.size = max(self.size, abs(self.zero - objective.value(start)))
         else:
-            fall = max(FARTHER, self.goal)
+            fall = max(GRADIENT_RATIO, self.goal)
         with np.errstate(all="ignore"):
             self.factor = descend(
                 for_steps(objective, self.settings),
@@ -75,26 +75,34 @@ class FirstDescent:
             found = objective.image(self.factor)
             value = objective.value(found)
         self.goal = self.goal / fall if fall > self.goal else 1.0
-        # Far out F may be flat to rounding, which only looks like a minimum.
-        return self._live(found, value) if self.zero - value < LARGEST_FALL * self.size else image
+        # At a large distance F may be constant to rounding, which is not a minimum.
+        return (
+            self._live(found, value)
+            if self.zero - value < MAX_RELATIVE_DECREASE * self.size
+            else image
+        )
 
     def _live(self, found: Any, value: float) -> Any:
-        """Without the columns that hardly count, where F does not miss them: a certificate less."""
+        """Drop weak columns if F permits (saves a certificate)."""
         values, turn = columns_by_size(found.factor)
         rank = int(np.sum(values > LIVE**2 * values[0]))
         if rank in (0, values.size):
             return found
         kept = found.factor @ beside(found.factor, turn[:, :rank])
         fewer = self.problem.objective.image(contiguous(self.problem.domain.rescale(kept)))
-        room = IDLE_SHARE * self.settings.tol * abs(value)
+        room = DROPPED_COLUMNS_IN_TOLERANCES * self.settings.tol * abs(value)
         return fewer if self.problem.objective.value(fewer) <= value + room else found
 
     def _first_fall(self) -> float:
         convex = self.problem.objective.modulus > 0
-        return SOON * float(np.sqrt(self.settings.tol)) if convex else self.goal
+        return (
+            FIRST_GRADIENT_IN_ROOT_TOLERANCES * float(np.sqrt(self.settings.tol))
+            if convex
+            else self.goal
+        )
 
     def _start(self, factor: Array) -> Array:
-        """Every column, near the factor where that has some."""
+        """A factor with all columns, near the given factor if that has columns."""
         start = starting_factor(self.problem, replace(self.settings, rank=self.problem.order))
         if factor.shape[1] > 1:
             start = side_by_side([factor, 1e-2 * start])

@@ -1,4 +1,4 @@
-"""L-BFGS with more columns than the optimum has: the quick way where its rank is high."""
+"""L-BFGS with more columns than the optimum has, for optima of high rank."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import compress, without_weak
 from gramian.methods.lbfgs import descend
-from gramian.methods.loop import FIRST_COLUMNS, Looks, Progress, Widening, rounds
+from gramian.methods.loop import FIRST_COLUMNS, Certifier, GrowingColumns, Progress, rounds
 from gramian.methods.room import wide_rank
 from gramian.methods.staircase import staircase
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-ROUND_STEPS, DEVICE_STEPS = (10, 80), (40, 160)
+ROUND_STEPS, DEVICE_ROUND_STEPS = (10, 80), (40, 160)
 """L-BFGS steps of the first round and of the longest; on a device a pass with few columns costs
 as much as one with many."""
 
-PAIRS = 6
-"""Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
+CORRECTION_PAIRS = 6
+"""Correction pairs of L-BFGS: twenty cost as much as the objective and do not reduce the steps."""
 
 
 @entering("growing")
 def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """L-BFGS with spare columns, twice as many while all of them are used; then the staircase."""
+    """L-BFGS with spare columns, twice as many if all are used; then the staircase."""
     for step in _descent(problem, factor, settings):
         factor = step.factor
         yield step
@@ -35,14 +35,19 @@ def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[Step]:
-    """Rounds of L-BFGS, each twice as long as the one before unless columns are missing."""
+    """Rounds of L-BFGS, each twice as long as the previous one unless columns are missing."""
     objective, here = problem.objective, problem.objective.place.is_host
     least = FIRST_COLUMNS if here else wide_rank(problem.order)
-    columns, looks = Widening(problem, settings, least), Looks(problem, settings, repair=True)
-    count, most = ROUND_STEPS if here else DEVICE_STEPS
+    columns, looks = (
+        GrowingColumns(problem, settings, least),
+        Certifier(problem, settings, repair=True),
+    )
+    count, most = ROUND_STEPS if here else DEVICE_ROUND_STEPS
 
     def advance(Y: Array) -> Array:
-        return without_weak(descend(objective, Y, settings, iterations=count, memory=PAIRS))
+        return without_weak(
+            descend(objective, Y, settings, iterations=count, memory=CORRECTION_PAIRS)
+        )
 
     def look(Y: Array, progress: Progress) -> Step:
         return looks.at(objective.image(Y))

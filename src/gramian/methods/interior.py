@@ -1,9 +1,9 @@
-"""Interior points of the dual: unfoldings of some hundred points, to many digits.
+"""Interior points of the dual, for accurate unfoldings of some hundred points.
 
-L-BFGS in whitened coordinates is within 1e-4 of the optimum long before any dual vector of its own
-proves it. The central path of the dual begins at such a vector and has a Newton step of (edges)³
-operations, some four for a tenth of the gap. Points of the path are primal points as well, from
-which L-BFGS goes on.
+L-BFGS in whitened coordinates is within 1e-4 of the optimum long before any of its dual vectors
+proves it. The central path of the dual starts from such a vector; a Newton step takes (edges)³
+operations, and about four reduce the gap by a factor of ten. Points of the path are also primal
+points, from which L-BFGS continues.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import contiguous
 from gramian.methods import whitened as white
-from gramian.methods.barrier import Barrier
+from gramian.methods.barrier import MU_RATIO, Barrier
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import leanest
-from gramian.methods.growing import PAIRS
+from gramian.methods.growing import CORRECTION_PAIRS
 from gramian.methods.lbfgs import descend
 from gramian.methods.whitened_bounds import MeanImage, WhitenedBounds
 from gramian.objectives import Objective
@@ -29,32 +29,30 @@ from gramian.reductions.squared_forms import squared_forms
 
 Array = NDArray[np.floating]
 
-WORK = 1e10
-"""Multiplications of a Newton step at most: 700 points with six neighbours, some 0.4 s. Beyond, the
-path is no help: 1,300 points of w1a (3,600 edges) take more than 20 steps for a tenth of μ."""
+MAX_STEP_PRODUCTS = 1e10
+"""Maximum number of multiplications of a Newton step: 700 points with six neighbours, some 0.4 s.
+The path is slow beyond it: 1,300 points of w1a (3,600 edges) take over 20 steps per tenth of μ."""
 
-FIRST, POLISH = 200, 100
-"""Steps of L-BFGS before the path begins, and after each of its points."""
+STEPS_BEFORE_PATH, STEPS_PER_POINT = 200, 100
+"""L-BFGS steps before the path, and after each of its points."""
 
-SHRINK = 0.1
-"""μ from one point of the path to the next."""
+LAST_MU_RATIO = 1e-10
+"""Ratio of the last μ to the first: below it M = μS⁻¹ consists of rounding errors."""
 
-LAST = 1e-10
-"""Of the first μ, the last: beyond that M = μS⁻¹ is made of rounding."""
-
-CUTS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-"""Eigenvalues of a point that are left out, relative to the largest, where F allows it."""
+EIGENVALUE_THRESHOLDS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+"""Thresholds below which eigenvalues of a point are dropped, relative to the largest, if F
+permits."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the dual has no path here, None where it has."""
+    """Why the method does not accept the problem; None if it does."""
     reason = white.refusal(problem, settings)
     if reason is not None:
         return reason
     edges, n = problem.objective.facts.terms or 0, problem.order
-    whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= WORK else None
+    whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= MAX_STEP_PRODUCTS else None
     if whitening is None or squared_forms(whitening.problem.objective) is None:
-        return "it needs squares of distances, some 2,500 at most, on the host"
+        return "it needs squares of distances, about 2,500 at most, on the host"
     return None
 
 
@@ -67,8 +65,10 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     objective, mean = even.objective, MeanImage(even.objective)
     bounds = WhitenedBounds(even, whitening.coordinates, settings)
     Y = white.widened(even, whitening.coordinates(factor), settings)
-    Y = descend(objective, Y, settings, iterations=FIRST, memory=PAIRS, watch=mean)
-    image = leanest(objective, Y, white.SPARED * settings.tol)
+    Y = descend(
+        objective, Y, settings, iterations=STEPS_BEFORE_PATH, memory=CORRECTION_PAIRS, watch=mean
+    )
+    image = leanest(objective, Y, white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
     certificate, dual = bounds.certified(image, mean.image or image)
     yield white.placed(Step(image.factor, certificate.value, certificate, dual=dual), whitening)
     forms = squared_forms(objective)
@@ -76,19 +76,19 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     barrier, value = Barrier(forms, dual), certificate.value
     first = max(value - objective.constant - barrier.bound, settings.tol * abs(value)) / even.order
     mu = first
-    while mu > LAST * first and (M := barrier.centre(mu, settings.expired)) is not None:
+    while mu > LAST_MU_RATIO * first and (M := barrier.centre(mu, settings.expired)) is not None:
         Y = _better(objective, _evened(whitening, M), image, 0.1 * mu * even.order)
-        Y = descend(objective, Y, settings, iterations=POLISH, memory=PAIRS)
-        image = leanest(objective, Y, white.SPARED * settings.tol)
+        Y = descend(objective, Y, settings, iterations=STEPS_PER_POINT, memory=CORRECTION_PAIRS)
+        image = leanest(objective, Y, white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
         certificate, dual = bounds.by_dual(image, barrier.w)
         step = Step(image.factor, certificate.value, certificate, dual=dual)
         yield white.placed(step, whitening)
-        mu *= SHRINK
+        mu *= MU_RATIO
     return (yield from white.whitened(problem, whitening.factor(image.factor), settings))
 
 
 def _evened(whitening: GraphWhitening, M: Array) -> Array:
-    """R⁻¹MR⁻ᵀ of the points but the first."""
+    """R⁻¹MR⁻ᵀ of all points except the first."""
 
     def half(A: Array) -> Array:
         return whitening.coordinates(np.pad(A, ((1, 0), (0, 0))))
@@ -97,11 +97,11 @@ def _evened(whitening: GraphWhitening, M: Array) -> Array:
 
 
 def _better(objective: Objective, M: Array, image: Any, spare: float) -> Array:
-    """The factor at hand, or one of M where F is less, of as few columns as F allows."""
+    """The current factor, or one of M if F is smaller there, with as few columns as F permits."""
     values, vectors = eigh(M)
     best: Array = image.factor
     least = objective.value(image)
-    for cut in reversed(CUTS):
+    for cut in reversed(EIGENVALUE_THRESHOLDS):
         kept = values > cut * values[-1]
         Y = contiguous(vectors[:, kept] * np.sqrt(values[kept]))
         value = objective.value(objective.image(Y))

@@ -25,7 +25,7 @@ from gramian.common import clock
 from gramian.domains import Domain, PSDCone
 from gramian.linalg import Point, quasi_newton
 from gramian.linalg.quasi_newton import Pairs
-from gramian.methods.base import Run, Settings, Step, at_rest, entering, falls_for_ever
+from gramian.methods.base import Run, Settings, Step, at_rest, entering, is_unbounded_on_ray
 from gramian.methods.columns import starting_factor
 from gramian.methods.loop import Progress, rounds
 from gramian.objectives import Objective
@@ -36,18 +36,18 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 CONE = PSDCone()
-MEMORY = 20
-"""Pairs kept, as in LRO §5.4."""
+CORRECTION_PAIRS = 20
+"""Correction pairs, as in LRO §5.4."""
 
 
 @dataclass
-class Going:
-    """The pairs of a descent for the next one, which goes on where it ended."""
+class StoredPairs:
+    """The correction pairs of a descent, for a later descent that continues it."""
 
     pairs: Pairs | None = None
 
     def at(self, start: Array, memory: int) -> Pairs:
-        """Those kept, or new ones where the factor has other columns, or other digits."""
+        """The stored pairs, or new ones if the shape or the precision of the factor changed."""
         kept = self.pairs
         if kept is None or kept.block.shape[1] != size(start) or kept.block.dtype != start.dtype:
             self.pairs = kept = Pairs(start, memory)
@@ -62,24 +62,24 @@ def descend(
     iterations: int,
     tol: float = 0.0,
     domain: Domain = CONE,
-    memory: int = MEMORY,
+    memory: int = CORRECTION_PAIRS,
     watch: Callable[[Any], object] | None = None,
-    going: Going | None = None,
+    going: StoredPairs | None = None,
     scales: Array | None = None,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
-    Stops where the gradient is `tol` of its first size. In a `domain` of trace τ the factor is
-    L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
-    iterate, and ends the descent by saying True. With `scales` s the steps are those of Y,
-    L = Y diag(s). What is `going` goes on with the pairs of the last descent, and keeps those of
-    this. Where the run sweeps in float32, its steps come first, and those in float64 when they
-    have no digits left; from then on there are no others.
+    Stops when the gradient is `tol` times its first size. In a `domain` of trace τ the factor is
+    L = √τ U/‖U‖, which keeps tr LLᵀ = τ for any U. `watch` is called with the image of every
+    iterate and ends the descent by returning True. With `scales` s the variable is Y in
+    L = Y diag(s). `going` supplies the pairs of the last descent and keeps those of this one. If
+    the run uses float32, its steps come first; when their precision is insufficient, float64 is
+    used for the rest of the run.
     """
     if factor.shape[1] == 0:
         return factor
     rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
-    rules |= {"going": going or Going(), "scales": scales}
+    rules |= {"going": going or StoredPairs(), "scales": scales}
     rough = single_precision(objective) if settings.sweeps.single else None
     if rough is not None:
         found, steps, met = _descended(rough, as_single(factor), settings, iterations, **rules)
@@ -100,10 +100,10 @@ def _descended(
     domain: Domain,
     memory: int,
     watch: Callable[[Any], object] | None,
-    going: Going,
+    going: StoredPairs,
     scales: Array | None,
 ) -> tuple[Array, int, bool]:
-    """Where L-BFGS comes to, after how many steps, and whether that was near enough."""
+    """The end of an L-BFGS run, its number of steps, and whether it converged."""
     xp, steps, framed, seen = namespace(factor), 0, clock.on_frame(), False
     first: float | None = None
     widths = None if scales is None else xp.astype(beside(factor, scales), factor.dtype)
@@ -147,7 +147,7 @@ def _descended(
 
 
 def places_of(image: Any) -> Array:
-    """L of an image, as it lies in the coordinates of the problem."""
+    """L of an image, in the coordinates of the problem."""
     found: Array = getattr(image, "places", image.factor)
     return found
 
@@ -160,12 +160,12 @@ def lbfgs(
     *,
     chunk: int = 20,
     patience: int = 2,
-    memory: int = MEMORY,
+    memory: int = CORRECTION_PAIRS,
 ) -> Run:
     """Minimise F(LLᵀ) over L of the given rank, certified every `chunk` iterations.
 
-    Ends where `patience` chunks running change F by less than a thousandth of the tolerance.
-    `memory` pairs of factors are kept.
+    Ends when `patience` consecutive chunks change F by less than a thousandth of the tolerance.
+    `memory` is the number of correction pairs.
     """
     objective = problem.objective
     if factor.shape[1] == 0:
@@ -178,10 +178,10 @@ def lbfgs(
         certificate = certify_image(problem, objective.image(L))
         return Step(L, certificate.value, certificate)
 
-    # At a limited rank the gap need not close, so that F alone decides.
+    # At a limited rank the gap need not converge to 0, so that only F decides.
     steps = rounds(factor, settings, advance, look, patience=patience, fall=1e-3, closer=0.0)
     for step in steps:
         yield step
-        if falls_for_ever(objective, objective.image(step.factor)):
+        if is_unbounded_on_ray(objective, objective.image(step.factor)):
             return Status.UNBOUNDED
     return at_rest(problem, settings)

@@ -1,12 +1,12 @@
-"""The loop of a solve: advance the point, look at its bound, resize its columns.
+"""The loop of a solve: advance the point, certify it, resize its columns.
 
-    while budget lasts:
+    while time remains:
         point = advance(point)                  a pure step: L-BFGS, row sweeps, a user's function
-        certificate = bounds.look(point)        the only place that keeps bounds
-        if the gap is within tol: stop          which `minimize` decides
-        point = resize(point)                   adds columns where F falls, drops those it can spare
+        certificate = bounds.look(point)        keeps the best bound
+        if the gap is within tol: stop          decided by `minimize`
+        point = resize(point)                   adds columns where F decreases, drops weak ones
 
-What differs between methods is how they advance, how exactly they look, and how they resize.
+Methods differ in how they advance, in the accuracy of the certificate, and in how they resize.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Vector = NDArray[np.float64]
 IDENTITY_ROUNDING = 1e-9
 """Relative error of a matrix 𝒜*(1) that should be the identity."""
 
-REPAIRED = 10.0
-"""Largest gap, in units of the tolerance, whose dual vector is repaired."""
+MAX_REPAIRED_GAP_IN_TOLERANCES = 10.0
+"""Largest gap, in tolerances, at which the dual vector is repaired."""
 
 FIRST_COLUMNS, SPARE_COLUMNS = 12, 2
-"""Columns at the start, and beyond those that are not weak."""
+"""Columns at the start, and columns in addition to those that are not weak."""
 
 ADDED_COLUMNS = 24, 96
-"""Directions in which F falls that are added in a round: half the columns, within these."""
+"""Directions of decrease added in a round: half the number of columns, within these limits."""
 
 SPARE_SIZE = 1e-3
 """Size of the spare columns, relative to the factor."""
@@ -49,15 +49,15 @@ SPARE_SIZE = 1e-3
 
 @dataclass(frozen=True)
 class Progress:
-    """What the last round of a loop has gained."""
+    """The progress of the last round of a loop."""
 
     value: float = np.inf
     gap: float = np.inf
     """The smallest gap so far."""
     falls: bool = True
-    """Whether F fell by more than a small part of the tolerance."""
+    """Whether F decreased by more than a small fraction of the tolerance."""
     closer: bool = True
-    """Whether the gap became clearly smaller than it was before."""
+    """Whether the gap became clearly smaller."""
 
 
 def rounds(
@@ -71,10 +71,10 @@ def rounds(
     fall: float = 1e-2,
     closer: float = 0.9,
 ) -> Iterator[Step]:
-    """The steps of the loop, until `patience` rounds in a row have gained nothing.
+    """The steps of the loop, until `patience` consecutive rounds make no progress.
 
-    A round gains where F falls by more than `fall`·tol·|F|, or the gap to less than `closer` times
-    the smallest one before.
+    A round makes progress if F decreases by more than `fall`·tol·|F|, or if the gap is less than
+    `closer` times the smallest one before.
     """
     progress, quiet = Progress(), 0
     while quiet < patience:
@@ -90,17 +90,17 @@ def rounds(
         point = resize(point, progress)
 
 
-class Looks:
-    """Certificates along a run, by λ_min as exact as the tolerance needs."""
+class Certifier:
+    """Certificates along a run, with λ_min as accurate as the tolerance requires."""
 
     def __init__(self, problem: Problem, settings: Settings, *, repair: bool = False) -> None:
         self.problem, self.settings, self.repair = problem, settings, repair
         self.bounds = Bounds(problem, keep_estimates=repair)
         self.vector: Vector | None = None
-        """The last leading eigenvector, a start for the next."""
+        """The last leading eigenvector, the start of the next Lanczos run."""
 
     def at(self, image: Any) -> Step:
-        """The point with its certificate and the dual vector behind that."""
+        """The point with its certificate and the dual vector of that."""
         value = self.problem.objective.value(image)
         gradient = self.problem.objective.gradient(image)
         enough = needed(value, image.factor, self.settings)
@@ -113,9 +113,9 @@ class Looks:
     def _repaired(
         self, image: Any, bottom: Bottom, certificate: Certificate, dual: Any
     ) -> tuple[Certificate, Any]:
-        """The certificate by a repaired dual vector, where the gap is near the tolerance."""
+        """The certificate by a repaired dual vector, if the gap is close to the tolerance."""
         gap, tol, objective = certificate.relative_gap, self.settings.tol, self.problem.objective
-        if gap is None or not tol < gap <= REPAIRED * tol:
+        if gap is None or not tol < gap <= MAX_REPAIRED_GAP_IN_TOLERANCES * tol:
             return certificate, dual
         moved = repaired(objective, image, self.settings.rng)
         if moved is None:
@@ -126,9 +126,9 @@ class Looks:
 
 
 def bottom_of(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom, Vector | None]:
-    """A lower bound on λ_min, exact where the order allows it, otherwise by Lanczos.
+    """A lower bound on λ_min, exact up to `EXACT_ORDER`, otherwise by Lanczos.
 
-    It is lowered a little, since 𝒜*(1) = I holds only up to rounding.
+    It is lowered slightly, since 𝒜*(1) = I holds only up to rounding.
     """
     if gradient.order <= EXACT_ORDER:
         found = lowest(gradient)
@@ -139,21 +139,21 @@ def bottom_of(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom,
 
 
 def needed(value: float, Y: Array, settings: Settings) -> float:
-    """The residual of λ_min that does not show in the gap, relative to ‖∇F‖."""
+    """The residual of λ_min, relative to ‖∇F‖, that is negligible in the gap."""
     allowed = 0.1 * settings.tol * abs(value) / max(inner(Y, Y), 1e-300)
     return float(np.clip(allowed, 1e-10, 1e-4))
 
 
-class Widening:
-    """Columns that grow with the rank of the optimum, whatever that is."""
+class GrowingColumns:
+    """Columns whose number grows to the rank of the optimum."""
 
     def __init__(self, problem: Problem, settings: Settings, least: int = FIRST_COLUMNS) -> None:
         self.problem, self.settings, self.least = problem, settings, least
         self.wide = 0
-        """Columns that the last round began with."""
+        """Columns at the start of the last round."""
 
     def start(self, Y: Array) -> Array:
-        """The given factor with spare columns, or a random one where it has none."""
+        """The given factor with spare columns, or a random one if it has no columns."""
         if Y.shape[1] == 0:
             columns = min(self.settings.rank or self.least, self.least, self.problem.order)
             Y = starting_factor(self.problem, self.settings, columns)
@@ -162,11 +162,11 @@ class Widening:
         return self._with_spare(Y, full=False)
 
     def full(self, Y: Array) -> bool:
-        """Whether no column has become weak, and there could be more."""
+        """Whether no column is weak and more are allowed."""
         return bool(self.wide <= Y.shape[1] < self._most())
 
     def resize(self, Y: Array, progress: Progress) -> Array:
-        """Y with columns along which F falls, and spare ones: as many again where all are used."""
+        """Y with columns along which F decreases and spare ones: twice as many if all are used."""
         full = self.full(Y)
         more = int(np.clip(Y.shape[1] // 2, *ADDED_COLUMNS))
         if more := min(more, self._most() - Y.shape[1]):
@@ -184,13 +184,13 @@ class Widening:
 
 
 def by_function(advance: Callable[..., Any]) -> Solver:
-    """A solver made of a function `advance(problem, L, settings)` that returns a better factor."""
+    """A solver from a function `advance(problem, L, settings)` that returns a better factor."""
     name = getattr(advance, "__name__", type(advance).__name__)
 
     def run(problem: Problem, factor: Array, settings: Settings) -> Run:
         return _advanced(problem, factor, settings, advance)
 
-    return Solver(name, run, "a function of the user", "what the function takes", accepts_all)
+    return Solver(name, run, "a function of the user", "depends on the function", accepts_all)
 
 
 def _advanced(
@@ -198,7 +198,7 @@ def _advanced(
 ) -> Run:
     """The loop around a function of the user, over the cone or at a fixed trace."""
     objective, domain = problem.objective, problem.domain
-    columns, looks = Widening(problem, settings), Looks(problem, settings)
+    columns, looks = GrowingColumns(problem, settings), Certifier(problem, settings)
 
     def advanced(Y: Array) -> Array:
         L = as_factor(advance(problem, Y, settings), problem.order, objective.place)

@@ -1,4 +1,4 @@
-"""The bottom of the spectrum of ∇F(M): where F falls, and how far at most."""
+"""The lowest eigenpairs of ∇F(M): directions of decrease, and a lower bound on λ_min."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gramian.arrays.dense import eigh
 from gramian.arrays.places import host, namespace, norm
 from gramian.arrays.threads import blas_threads_for
 from gramian.linalg import ritz_pairs
-from gramian.methods.newton import Below
+from gramian.methods.newton import NegativePart
 from gramian.proofs import LowRank, SparseForm, Split, lost_by
 
 Array = NDArray[np.floating]
@@ -22,41 +22,40 @@ Array = NDArray[np.floating]
 DENSE_ORDER = 500
 """Up to this order all eigenvalues below the level are computed."""
 
-EXACT_ORDER = 1500
-"""Up to this order the lowest eigenvalues are computed, not estimated."""
-
 INVERSE_STEPS = 40
-"""Solves that look for the lowest eigenvectors, three for each at least."""
+"""Solves of a Lanczos run for the lowest eigenvectors, at least three per vector."""
 
-LOWER, TRIES = 8.0, 8
-"""How many times lower a shift is tried that lay above an eigenvalue, and how often."""
+SHIFT_RATIO, MAX_SHIFTS = 8.0, 8
+"""Factor by which a shift above an eigenvalue is lowered, and maximum number of shifts."""
 
-WORTH = 0.02
-"""Eigenvalues nearer to the level than this part of the lowest are left for later."""
+MIN_DIRECTION_RATIO = 0.02
+"""Eigenvalues closer to the level than this fraction of the lowest are not used as directions."""
 
 
 @dataclass(frozen=True)
-class Ground:
-    """The lowest eigenpairs of ∇F − level·I: the level is 0, or ⟨∇F, M⟩/τ on a slice of trace τ."""
+class LowestEigenpairs:
+    """The lowest eigenpairs of ∇F − level·I, the level 0, or ⟨∇F, M⟩/τ at fixed trace τ."""
 
     values: Array
     vectors: Array
-    below: Below
-    """What the Hessian has to be raised by to be positive semidefinite."""
+    below: NegativePart
+    """The shift that makes the Hessian positive semidefinite."""
     bound: float
     """A lower bound on λ_min(∇F)."""
     hope: float
-    """The same if the eigenvalues found were exact."""
+    """The same bound if the computed eigenvalues were exact."""
     rounding: float = 0.0
-    """Eigenvalues nearer to the level than this may lie on it."""
+    """Distance to the level within which an eigenvalue may lie on it."""
 
     def falling(self) -> Array:
-        """The eigenvectors along which F falls worth mentioning."""
-        return self.vectors[:, self.values < min(WORTH * float(self.values[0]), -self.rounding)]
+        """The eigenvectors along which F decreases by a relevant amount."""
+        return self.vectors[
+            :, self.values < min(MIN_DIRECTION_RATIO * float(self.values[0]), -self.rounding)
+        ]
 
 
-def exact_ground(G: Array, level: float, count: int) -> Ground:
-    """All eigenpairs below the level, or the lowest few where there may be many."""
+def exact_eigenpairs(G: Array, level: float, count: int) -> LowestEigenpairs:
+    """All eigenpairs below the level, or the lowest few if there may be many."""
     xp = namespace(G)
     if not bool(xp.all(xp.isfinite(G))):
         raise FloatingPointError("the gradient is not finite")
@@ -73,9 +72,9 @@ def exact_ground(G: Array, level: float, count: int) -> Ground:
     above = values - level
     negative = int(np.sum(above < 0))
     rest = 0.0 if negative < above.size or last == order - 1 else float(above[-1])
-    below = Below(above[:negative], vectors[:, :negative], rest)
+    below = NegativePart(above[:negative], vectors[:, :negative], rest)
     bound = float(values[0]) - rounding
-    return Ground(above[:count], vectors[:, :count], below, bound, bound, rounding)
+    return LowestEigenpairs(above[:count], vectors[:, :count], below, bound, bound, rounding)
 
 
 def _lowest(G: Array, last: int) -> tuple[Array, Array]:
@@ -90,40 +89,41 @@ def _lowest(G: Array, last: int) -> tuple[Array, Array]:
     return found
 
 
-def span_ground(form: LowRank, level: float, count: int) -> Ground:
-    """The lowest eigenpairs of the span, which are those of the whole where they lie below it."""
+def span_eigenpairs(form: LowRank, level: float, count: int) -> LowestEigenpairs:
+    """The lowest eigenpairs of the span: those of the matrix if they lie below the rest."""
     values, vectors = form.pairs(form.U.shape[1])
     above = values - level
     negative = int(np.sum(above < 0))
-    below = Below(above[:negative], vectors[:, :negative], min(0.0, form.scale - level))
+    below = NegativePart(above[:negative], vectors[:, :negative], min(0.0, form.scale - level))
     bound = form.lowest()[0].value
-    return Ground(above[:count], vectors[:, :count], below, bound, bound)
+    return LowestEigenpairs(above[:count], vectors[:, :count], below, bound, bound)
 
 
-def estimated_ground(
+def estimated_eigenpairs(
     gradient: Any, L: Array, level: float, count: int, *, steps: int, start: Array, lift: float
-) -> Ground:
-    """Ritz pairs of ∇F beside the range of L, where near the optimum nothing lies at the level.
+) -> LowestEigenpairs:
+    """Ritz pairs of ∇F on the complement of the range of L.
 
-    The Hessian is raised by the part `lift` of the bound.
+    Near the optimum no eigenvalue on the complement lies at the level. The Hessian is shifted by
+    the fraction `lift` of the bound.
     """
     split = Split.along(gradient, L)
     found = ritz_pairs(split, count, steps=steps, v0=split.beside(start))
     lowest, residual = -float(found.values[0]), float(found.residuals[0])
     hope, bound = split.least(lowest), split.least(lowest - residual)
-    below = Below(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
-    return Ground(-found.values - level, found.vectors, below, bound, hope)
+    below = NegativePart(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
+    return LowestEigenpairs(-found.values - level, found.vectors, below, bound, hope)
 
 
-def factored_ground(
+def factored_eigenpairs(
     form: SparseForm, count: int, *, guess: float, start: Any, lift: float
-) -> Ground | None:
-    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, t a little below them all.
+) -> LowestEigenpairs | None:
+    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, with t slightly below them.
 
-    Products cannot tell eigenvalues apart that lie close together beside ‖∇F‖, and a graph in
-    weakly joined parts has many. `guess` lies about λ_min; None where no factor was found.
+    Products with ∇F do not separate eigenvalues that are close relative to ‖∇F‖, as for a graph in
+    weakly connected parts. `guess` is about λ_min. None if no factor was found.
     """
-    shifts = (guess * LOWER**k for k in range(TRIES))
+    shifts = (guess * SHIFT_RATIO**k for k in range(MAX_SHIFTS))
     solve = next((f.solve for f in map(form.tried, shifts) if f.solve is not None), None)
     if solve is None:
         return None
@@ -135,5 +135,5 @@ def factored_ground(
     V, image = V @ turn, image @ turn
     residual = norm(image[:, 0] - values[0] * V[:, 0])
     hope, bound = float(values[0]), float(values[0]) - residual
-    below = Below(values[:0], V[:, :0], lift * min(0.0, bound))
-    return Ground(values, np.ascontiguousarray(V), below, bound, hope)
+    below = NegativePart(values[:0], V[:, :0], lift * min(0.0, bound))
+    return LowestEigenpairs(values, np.ascontiguousarray(V), below, bound, hope)

@@ -19,23 +19,23 @@ from gramian.objectives.preconditioning import hessian_metric, row_preconditione
 
 Array = NDArray[np.floating]
 
-FLAT = 1e-6
-"""Eigenvalues of LᵀPL below this part of the largest are raised to it in the preconditioner."""
+MIN_EIGENVALUE_RATIO = 1e-6
+"""Eigenvalues of LᵀPL below this fraction of the largest are raised to it in the preconditioner."""
 
-LONGEST = 4.0
-"""The longest step tried along a direction on a sphere of factors."""
+MAX_STEP = 4.0
+"""Longest step along a direction on a sphere of factors."""
 
 
 @dataclass(frozen=True)
-class Below:
-    """What is known of ∇F below zero: ∇F ⪰ V diag(values) Vᵀ + rest·(I − VVᵀ)."""
+class NegativePart:
+    """A lower bound on the negative part of ∇F: ∇F ⪰ V diag(values) Vᵀ + rest·(I − VVᵀ)."""
 
     values: Array
     vectors: Array
     rest: float
 
     def lifted(self, hessian: Product) -> Product:
-        """The Hessian with 2∇F replaced by 2P₊(∇F), or near it: positive semidefinite."""
+        """The Hessian with 2∇F replaced by (about) 2P₊(∇F): positive semidefinite."""
         if not (self.values.size or self.rest):
             return hessian
         weights = beside(self.vectors, self.rest - self.values)[:, None]
@@ -46,7 +46,7 @@ class Below:
 
 @dataclass(frozen=True)
 class Direction:
-    """Where to go from L, and whether the curvature along the way was positive throughout."""
+    """A search direction from L, and whether all curvatures met were positive."""
 
     blocks: list[Array]
     """The approximate Newton direction, then the direction of negative curvature if one was met."""
@@ -62,14 +62,14 @@ def newton_direction(
     image: Any,
     gradient: Array,
     *,
-    below: Below | None,
+    below: NegativePart | None,
     domain: Domain,
     tol: float,
     limit: int,
 ) -> Direction:
     """−(∂²F)⁻¹∂F to relative residual `tol`, in at most `limit` products.
 
-    In a domain of trace τ the factor lives on ‖L‖² = τ: the Hessian is that of
+    In a domain of trace τ the factor lies on ‖L‖² = τ: the Hessian is that of
     F(LLᵀ) − λ(‖L‖² − τ) with λ = ⟨∂F, L⟩/2τ, on the plane tangent to the sphere.
     """
     L = image.factor
@@ -92,12 +92,12 @@ def newton_direction(
 
 
 def _preconditioner(P: Array | None, L: Array) -> Product | None:
-    """(P ⊗ LᵀPL)⁻¹: the Hessian where every row of the map sees the same part of LᵀPL."""
+    """(P ⊗ LᵀPL)⁻¹: the inverse Hessian if every row of the map has the same part of LᵀPL."""
     if P is None:
         return None
     values, basis = namespace(P).linalg.eigh(P)
     small, turn = eigh(host(L.T @ P @ L))
-    ends = beside(L, 1.0 / np.maximum(small, FLAT * small[-1]))
+    ends = beside(L, 1.0 / np.maximum(small, MIN_EIGENVALUE_RATIO * small[-1]))
     weights, turn = ends / values[:, None], beside(L, turn)
     return lambda R: basis @ (weights * (basis.T @ R @ turn)) @ turn.T
 
@@ -105,7 +105,7 @@ def _preconditioner(P: Array | None, L: Array) -> Product | None:
 def best_along(
     objective: Objective, image: Any, direction: Array, domain: Domain
 ) -> tuple[Any, float]:
-    """The image of the best L + μD, scaled back to its trace where that is fixed, and μ."""
+    """The image of the best L + μD, scaled back to its trace if that is fixed, and μ."""
     line, trace = objective.line(image, direction), domain.trace
     if trace is None:
         mu, _ = quartic(line.restriction)
@@ -117,6 +117,6 @@ def best_along(
         size = trace / (trace + 2 * mu * cross + mu * mu * square)
         return line.restriction.value(size * np.array([1.0, 2 * mu, mu * mu]))
 
-    found = scipy.optimize.minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded")
+    found = scipy.optimize.minimize_scalar(value, bounds=(0.0, MAX_STEP), method="bounded")
     mu = min((0.0, 1.0, float(found.x)), key=value)
     return objective.image(domain.rescale(L + mu * direction)), mu

@@ -1,8 +1,8 @@
-"""The lowest eigenpairs of a sparse pencil by one factorisation, and the proof that comes with it.
+"""The lowest eigenpairs of a sparse pencil by one factorisation, which also proves a bound.
 
-In whitened coordinates the operator of a dual vector w is RᵀGR, and λ_min of it that of the pencil
-(G, P), P the Laplacian that R whitens. A sparse factor of G − tP whose pivots are all positive
-proves λ_min ≥ t, and its solves lead to the eigenvalues next above t.
+In whitened coordinates the operator of a dual vector w is RᵀGR. Its λ_min is that of the pencil
+(G, P), where P is the Laplacian that R whitens. A sparse factor of G − tP with positive pivots
+proves λ_min ≥ t, and solves with it converge to the eigenvalues next above t.
 """
 
 from __future__ import annotations
@@ -22,94 +22,94 @@ from gramian.proofs.base import Solve, place_of_matrix
 
 Array = NDArray[np.floating]
 
-COUNT, STEPS = 20, 100
-"""Eigenvectors that are looked for, and the solves that look for them."""
+EIGENVECTORS, LANCZOS_SOLVES = 20, 100
+"""Eigenvectors computed, and solves of their Lanczos run."""
 
-WIDTH, BLOCKS = 8, 20
-"""Vectors of a block where the factor is one by fronts, which is read once for all of them, and the
-blocks. 20,000 digits: 1.2 s for these and 3.0 s for a hundred single ones, which find less."""
+BLOCK_VECTORS, LANCZOS_BLOCKS = 8, 20
+"""Vectors of a block, if the factor is multifrontal and read once per block, and the number of
+blocks. 20,000 digits: 1.2 s, against 3.0 s for a hundred single vectors, which find less."""
 
-FIRST_BLOCKS, FAR = 1e-3, 20.0
-"""Where the first factorisation is tried then, in units of w: a blind one is quicker than blocks
-from afar; and how many times as far down as λ_min a factor may be whose solves are to find it."""
+FIRST_BLOCK_SHIFT, MAX_SHIFT_RATIO = 1e-3, 20.0
+"""First shift with blocks, in units of w: a failed factorisation is faster than blocks from a
+distant shift; and the largest ratio of shift to λ_min at which λ_min is accepted."""
 
-FIRST, BELOW, FARTHER, TRIALS = 0.05, 1.5, 6.0, 12
-"""Where the first factorisation is tried, in units of w; how far below the last λ_min the others
-are, how much farther the next one, and how many there may be."""
+FIRST_SHIFT, SHIFT_BELOW_RATIO, SHIFT_GROWTH, MAX_SHIFTS = 0.05, 1.5, 6.0, 12
+"""First shift, in units of w; ratio of later shifts to the last λ_min; factor from one shift to the
+next; and maximum number of shifts."""
 
-CLOSE = 0.03
-"""The part of λ_min that its proof is tried below it."""
+PROOF_DISTANCE = 0.03
+"""Relative distance below λ_min at which the proof is attempted."""
 
 
 @dataclass(frozen=True)
-class Lowest:
-    """An estimate of λ_min with the lowest eigenvectors, those of all points but the first."""
+class PencilEigenpairs:
+    """An estimate of λ_min and the lowest eigenvectors, without the entry of the first point."""
 
     value: float
     vectors: Array
     shift: float
-    """A number below λ_min, most likely: the factor that found it was one of G − shift·P."""
+    """A probable lower bound on λ_min: the factorised matrix was G − shift·P."""
 
 
 @dataclass
-class Bottoms:
-    """λ_min of one pencil after the other, each looked for first where the last one was."""
+class PencilBounds:
+    """λ_min of a sequence of pencils; each search starts from the previous λ_min."""
 
     rng: np.random.Generator
     last: float = field(default=0.0)
-    """−λ_min of the last."""
+    """−λ_min of the last pencil."""
 
-    def look(self, form: Any, size: float, least: float) -> Lowest | None:
-        """The lowest eigenpairs of a pencil, None where it seems to have no bottom.
+    def look(self, form: Any, size: float, least: float) -> PencilEigenpairs | None:
+        """The lowest eigenpairs of a pencil; None if no shift gives a definite factor.
 
-        `size` is that of w, and `least` the −λ_min that does not show in the gap.
+        `size` is the magnitude of w, and `least` the −λ_min that is negligible in the gap.
         """
-        first = (FIRST_BLOCKS if in_blocks(form) else FIRST) * size
-        shift = max(BELOW * self.last, least) if self.last > 0 else first
-        for _ in range(TRIALS):
+        first = (FIRST_BLOCK_SHIFT if in_blocks(form) else FIRST_SHIFT) * size
+        shift = max(SHIFT_BELOW_RATIO * self.last, least) if self.last > 0 else first
+        for _ in range(MAX_SHIFTS):
             found = self._next_above(form, shift)
             if found is not None:
                 break
-            shift *= FARTHER
+            shift *= SHIFT_GROWTH
         else:
             return None
         found = self._nearer(form, found, least)
         self.last = max(-found.value, least)
         return found
 
-    def _nearer(self, form: Any, found: Lowest, least: float) -> Lowest:
-        """The same by a factor that is not far below λ_min: from afar, few solves may miss it."""
-        shift = max(BELOW * -found.value, least)
-        while FAR * shift < -found.shift:
+    def _nearer(self, form: Any, found: PencilEigenpairs, least: float) -> PencilEigenpairs:
+        """The same by a factor closer to λ_min: from a distant shift, few solves may miss it."""
+        shift = max(SHIFT_BELOW_RATIO * -found.value, least)
+        while MAX_SHIFT_RATIO * shift < -found.shift:
             again = self._next_above(form, shift)
             if again is not None:
                 return again
-            shift *= FARTHER
+            shift *= SHIFT_GROWTH
         return found
 
-    def _next_above(self, form: Any, shift: float) -> Lowest | None:
-        """The eigenpairs next above −shift, None where there seem to be some below."""
+    def _next_above(self, form: Any, shift: float) -> PencilEigenpairs | None:
+        """The eigenpairs next above −shift; None if there seem to be eigenvalues below."""
         factor = form.tried(-shift)
         if not factor.definite:
             return None
         assert factor.solve is not None
         search = blocks_above if in_blocks(form) else next_above
         values, vectors = search(form, -shift, factor.solve, self.rng)
-        return Lowest(float(values[0]), vectors, -shift)
+        return PencilEigenpairs(float(values[0]), vectors, -shift)
 
-    def proved(self, form: Any, found: Lowest, least: float) -> Bottom:
-        """A bound that a factorisation proves, a little below what was found if it can be."""
-        sharp = (1 + CLOSE) * max(-found.value, 0.0) + least
+    def proved(self, form: Any, found: PencilEigenpairs, least: float) -> Bottom:
+        """A bound proved by a factorisation, slightly below the estimate if possible."""
+        sharp = (1 + PROOF_DISTANCE) * max(-found.value, 0.0) + least
         sure = max(-found.shift, sharp)
-        between = takewhile(lambda shift: shift < sure, (sharp * FARTHER**k for k in count()))
-        for shift in (*between, sure, FARTHER * sure):
+        between = takewhile(lambda shift: shift < sure, (sharp * SHIFT_GROWTH**k for k in count()))
+        for shift in (*between, sure, SHIFT_GROWTH * sure):
             if form.above(-shift).definite:
                 return Bottom(-shift, form.how)
         return Bottom(-np.inf, form.how)
 
 
 class DensePencil:
-    """The same on a device, where the matrix RᵀGR of whitened coordinates is dense, and P = I."""
+    """The pencil on a device, where RᵀGR in whitened coordinates is dense, and P = I."""
 
     how = DenseForm.how
 
@@ -119,7 +119,7 @@ class DensePencil:
         self.unit = None
 
     def tried(self, t: float) -> Factor:
-        """What a factor of G − tI says without its errors, and products with the inverse."""
+        """The factor of G − tI without its error bound, and products with the inverse."""
         clock.check()
         inverse = backend(self.G).definite_inverse(self.G - t * eye(self.order, self.place))
         return Factor(False) if inverse is None else Factor(True, inverse.__matmul__)
@@ -129,13 +129,13 @@ class DensePencil:
 
 
 def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The eigenvalues of the pencil (G, P) next above t, the lowest first, and their vectors.
+    """The eigenvalues of the pencil (G, P) next above t, in ascending order, and their vectors.
 
-    By Lanczos with (G − tP)⁻¹P in the inner product of P, every vector made orthogonal to all
-    others.
+    Computed by Lanczos with (G − tP)⁻¹P in the inner product of P, with full
+    reorthogonalisation.
     """
     order, place = form.order, place_of_matrix(form)
-    steps = min(STEPS, order - 1)
+    steps = min(LANCZOS_SOLVES, order - 1)
     basis = place.zeros((steps, order))
     images = basis if form.unit is None else place.zeros((steps, order))
     small = np.zeros((steps, steps))
@@ -151,7 +151,7 @@ def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> t
         small[: k + 1, k] = host(images[: k + 1] @ v)
     whole = np.triu(small) + np.triu(small, 1).T
     values, turn = eigh(whole)
-    chosen = np.argsort(-values)[: min(COUNT, steps)]
+    chosen = np.argsort(-values)[: min(EIGENVECTORS, steps)]
     found = t + 1.0 / np.maximum(values[chosen], 1e-300)
     return found, contiguous((beside(basis, turn[:, chosen].T) @ basis).T)
 
@@ -164,27 +164,27 @@ def in_blocks(form: Any) -> bool:
 def blocks_above(
     form: Any, t: float, solve: Solve, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The same by blocks of vectors."""
-    steps = min(BLOCKS, (form.order - 1) // WIDTH)
-    basis = np.zeros((WIDTH * steps, form.order))
-    small = np.zeros((WIDTH * steps,) * 2)
-    V: Array = rng.standard_normal((form.order, WIDTH))
-    for start in range(0, WIDTH * steps, WIDTH):
+    """The same by block Lanczos."""
+    steps = min(LANCZOS_BLOCKS, (form.order - 1) // BLOCK_VECTORS)
+    basis = np.zeros((BLOCK_VECTORS * steps, form.order))
+    small = np.zeros((BLOCK_VECTORS * steps,) * 2)
+    V: Array = rng.standard_normal((form.order, BLOCK_VECTORS))
+    for start in range(0, BLOCK_VECTORS * steps, BLOCK_VECTORS):
         clock.check()
-        stop = start + WIDTH
+        stop = start + BLOCK_VECTORS
         for _ in range(2):
             V = _orthonormal(V - basis[:start].T @ (basis[:start] @ (form.unit @ V)), form.unit)
         basis[start:stop] = V.T
         V = solve(form.unit @ V)
         small[:stop, start:stop] = basis[:stop] @ (form.unit @ V)
     values, turn = eigh(np.triu(small) + np.triu(small, 1).T)
-    chosen = np.argsort(-values)[:COUNT]
+    chosen = np.argsort(-values)[:EIGENVECTORS]
     found = t + 1.0 / np.maximum(values[chosen], 1e-300)
     return found, contiguous(basis.T @ turn[:, chosen])
 
 
 def _orthonormal(V: Array, unit: Any) -> Array:
-    """Columns with the span of V whose inner products by P are those of I."""
+    """Columns with the span of V, orthonormal in the inner product of P."""
     gram = V.T @ (unit @ V)
     values, turn = eigh(0.5 * (gram + gram.T))
     found: Array = V @ (turn / np.sqrt(np.maximum(values, 1e-14 * values[-1])))

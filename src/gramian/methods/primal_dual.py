@@ -1,8 +1,8 @@
-"""Interior points of a quadratic that is written out: F(M) = ½sᵀPs + qᵀs, s = svec(M).
+"""Primal-dual interior points of an explicit quadratic: F(M) = ½sᵀPs + qᵀs, s = svec(M).
 
-With an order of some dozens and any number of squares, P has a few thousand columns: it is one
-product of the rows with themselves, and a Newton step one Cholesky factor. A dozen or two lead to
-the optimum whatever its rank and the conditioning, which no method on the factor can say.
+For an order of some dozens and any number of squares, P has a few thousand columns: it is one
+product of the rows with themselves, and a Newton step is one Cholesky factorisation. One or two
+dozen steps reach the optimum, independently of its rank and of the conditioning.
 """
 
 from __future__ import annotations
@@ -30,57 +30,57 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-LARGEST = 100
-"""The order up to which F is written out: a step then has 4e10 multiplications."""
+MAX_ORDER = 100
+"""Maximum order: a step then takes 4e10 multiplications."""
 
-ROOM = 20_000_000
-"""Numbers that the rows may hold."""
+MAX_ROW_ENTRIES = 20_000_000
+"""Maximum number of entries of the rows."""
 
-NEAR = 0.1
-"""The part of the tolerance that the gap inside the cone falls to before a certificate is made."""
+CERTIFIED_GAP_IN_TOLERANCES = 0.1
+"""Gap inside the cone at which a certificate is computed, as a fraction of the tolerance."""
 
-FLAT = 1e-16
-"""Curvature below this part of the largest is rounding."""
+CURVATURE_ROUNDING = 1e-16
+"""Curvature below this fraction of the largest counts as rounding."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why F is not written out."""
+    """Why the method does not accept the problem; None if it does."""
     objective = problem.objective
     if row_bound(objective) is None or not objective.place.is_host:
         return "it needs a quadratic objective, on the host"
-    if problem.order > LARGEST:
-        return f"it writes F out, up to order {LARGEST}, and this problem has {problem.order}"
-    if objective.subspace_cost(problem.order) > ROOM:
+    if problem.order > MAX_ORDER:
+        return f"it accepts orders up to {MAX_ORDER}, and this problem has {problem.order}"
+    if objective.subspace_cost(problem.order) > MAX_ROW_ENTRIES:
         return "the rows of its squares would take too much memory"
     return no_rank_limit(problem, settings)
 
 
 @entering("primal-dual")
 def primal_dual(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """The path of Nesterov and Todd's direction, and certificates towards its end."""
-    written = Written(problem)
+    """The path of Nesterov and Todd's direction, with certificates near its end."""
+    written = ExplicitQuadratic(problem)
     enough, point = np.inf, None
     for point in cone_path(written.P, written.q, np.zeros(written.q.size), written.within):
         clock.check()
         if settings.expired():
             break
         value = written.value(svec(point.S))
-        enough = min(enough, NEAR * settings.tol * abs(value))
+        enough = min(enough, CERTIFIED_GAP_IN_TOLERANCES * settings.tol * abs(value))
         if point.gap > enough:
             yield Step(partial(written.inside, point.S), value, None, {"rank": problem.order})
         else:
             yield written.step(point.S, settings.tol)
-            enough = NEAR * point.gap
+            enough = CERTIFIED_GAP_IN_TOLERANCES * point.gap
     assert point is not None
     yield written.step(point.S, settings.tol)
     return Status.STALLED
 
 
-class Written:
-    """½sᵀPs + qᵀs + constant, the same function as F."""
+class ExplicitQuadratic:
+    """½sᵀPs + qᵀs + constant, equal to F."""
 
     def __init__(self, problem: Problem) -> None:
-        """Multiply the rows with themselves."""
+        """Form P from the rows."""
         form = quadratic_form(problem.objective)
         assert form is not None
         rows, size = form.B.shape
@@ -93,7 +93,7 @@ class Written:
 
     @property
     def within(self) -> Slice | None:
-        """The slice of fixed trace, where there is one."""
+        """The slice of fixed trace; None over the whole cone."""
         trace = self.problem.domain.trace
         return None if trace is None else Slice(np.eye(self.problem.order), trace)
 
@@ -102,9 +102,9 @@ class Written:
         return float(0.5 * s @ (self.P @ s) + self.q @ s) + self.constant
 
     def step(self, S: Array, tol: float) -> Step:
-        """The point at the edge of the cone that S leads to, with its certificate.
+        """The rounded point of S on the boundary of the cone, with its certificate.
 
-        Its own dual point is shifted into the cone. That of S often lies there.
+        Its own dual point is shifted into the cone; the dual point of S often lies inside.
         """
         problem, objective = self.problem, self.problem.objective
         L = problem.domain.rescale(self._edge(S))
@@ -124,14 +124,14 @@ class Written:
         return self.problem.domain.rescale(root)
 
     def _edge(self, S: Array) -> Array:
-        """A factor of S without the directions that F is better without.
+        """A factor of S without the directions whose removal decreases F.
 
-        Leaving λvvᵀ out changes F by −λ⟨∇F, vvᵀ⟩ + ½λ²P(vvᵀ), to all orders.
+        Removing λvvᵀ changes F by exactly −λ⟨∇F, vvᵀ⟩ + ½λ²P(vvᵀ).
         """
         order = self.problem.order
         i, j, scale = triangle(order)
         bend = np.diag(self.P)[i == j]
-        weight = np.maximum(bend, FLAT * max(float(bend.max()), 1e-300)) ** 0.25
+        weight = np.maximum(bend, CURVATURE_ROUNDING * max(float(bend.max()), 1e-300)) ** 0.25
         values, vectors = eigh(S * np.outer(weight, weight))
         L = vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None]
         squares = scale[:, None] * L[i] * L[j]

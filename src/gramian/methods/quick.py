@@ -1,4 +1,4 @@
-"""Sweeps in float32 that end when an error has stopped moving, and one certificate after them."""
+"""Sweeps in float32 until an error no longer decreases, followed by one certificate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gramian.bounds import (
 from gramian.callbacks import State
 from gramian.certificate import Certificate
 from gramian.common import clock
-from gramian.methods.alternating import STEPS
+from gramian.methods.alternating import CG_STEPS_PER_ROW
 from gramian.methods.base import Step
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
@@ -29,64 +29,67 @@ from gramian.result import History, Result, Status
 
 Array = NDArray[np.floating]
 
-MOVED, MOST = 1e-3, 12
-"""The part of an error that a sweep must take off for another to follow, and how many at most."""
+MIN_ERROR_DECREASE, MAX_SWEEPS = 1e-3, 12
+"""Relative decrease of the error for which another sweep follows, and the maximum number of
+sweeps."""
 
-TOL = 0.6
-"""The relative gap that the one certificate is made for, where Lanczos estimates λ_min: then it is
-short, and the probability that it misses an eigenvalue by more than shows there is small."""
+CERTIFICATE_TOLERANCE = 0.6
+"""Relative gap of the final certificate, if Lanczos estimates λ_min: few products suffice, and the
+probability that the estimate misses an eigenvalue by a relevant amount is small."""
 
-AHEAD, AHEAD_ENTRIES = 4, 400_000
-"""Sweeps that are taken for a dual vector, and the entries that all of them may visit. On MovieLens
-100K they take the certified gap from 6.9 % to 3.7 %, in 0.2 s; `repair` along eight eigenvectors
-takes it to 6.2 % in 0.9 s. On 1M the gap of 12 % is for want of columns, and sweeps are dear."""
+DUAL_SWEEPS, MAX_DUAL_SWEEP_ENTRIES = 4, 400_000
+"""Sweeps to improve the dual vector, and the entries that all of them may visit. On MovieLens
+100K they reduce the certified gap from 6.9 % to 3.7 %, in 0.2 s; `repair` along eight eigenvectors
+reduces it to 6.2 % in 0.9 s. On 1M the gap of 12 % is due to missing columns, and sweeps are
+expensive."""
 
-PROOF_SHARE, PROOF_LEAST = 0.25, 0.5
-"""What a proof of λ_min may take beside the sweeps, and the seconds that it may take at least."""
+PROOF_TIME_FRACTION, MIN_PROOF_SECONDS = 0.25, 0.5
+"""Time limit of a proof of λ_min, as a fraction of the time of the sweeps, and its minimum in
+seconds."""
 
 
-SINGLE = 1e-5
-"""What sums in float32 are allowed to be wrong by, relatively."""
+FLOAT32_ERROR = 1e-5
+"""Relative error of sums in float32."""
 
 
 @dataclass
 class Quick:
-    """States that are swept on, and what is told of the sweeps."""
+    """Sweeps on a state, and their history."""
 
     rng: np.random.Generator
     deadline: float = np.inf
     started: float = field(default_factory=clock.now)
     history: History = field(default_factory=History)
     watch: Callable[[State], Any] | None = None
-    """Is shown every sweep."""
+    """Called after every sweep."""
     interrupted: bool = False
     reading: float = 0.0
-    """Seconds that it took to read and sort the entries, where there is a limit."""
+    """Seconds taken to read and sort the entries, if there is a time limit."""
 
     def expired(self) -> bool:
         return clock.passed(self.deadline)
 
     def sweep(self, halves: Any, state: Any, count: int) -> None:
-        """That many sweeps over both halves, in place, unless the time is up.
+        """Take `count` sweeps over both halves, in place, while the time permits.
 
-        A state is what `halves` makes of it, an array or blocks on the workers of a cluster.
+        The state belongs to `halves`: an array, or blocks on the workers of a cluster.
         """
         for _ in range(count):
             if self.expired() and (len(self.history) or self.interrupted):
                 break
             try:
-                halves.refit_upper(state, STEPS)
-                value = halves.refit_lower(state, STEPS)
-            except KeyboardInterrupt:  # what is swept so far is a point like any other
+                halves.refit_upper(state, CG_STEPS_PER_ROW)
+                value = halves.refit_lower(state, CG_STEPS_PER_ROW)
+            except KeyboardInterrupt:  # the state is valid at any time
                 self.interrupted, self.deadline = True, clock.now()
                 break
-            self._tell(halves, state, value)
+            self._record_sweep(halves, state, value)
 
-    def _tell(self, halves: Any, state: Any, value: float) -> None:
+    def _record_sweep(self, halves: Any, state: Any, value: float) -> None:
         self.tell(Step(lambda: halves.factor(state), value), state.shape[1] - 1)
 
     def tell(self, step: Step, rank: int) -> None:
-        """Write a step down, and show it to whoever watches."""
+        """Add a step to the history and call `watch`."""
         certificate = step.certificate
         self.history.append({
             "iteration": len(self.history),
@@ -99,25 +102,25 @@ class Quick:
             self.watch(State(len(self.history) - 1, step, self.history.records[-1]))
 
     def until_still(self, halves: Any, state: Any, error_of: Callable[[Any], float]) -> None:
-        """Sweeps until the error has stopped moving."""
+        """Sweep until the error no longer decreases."""
         last = np.inf
-        for _ in range(MOST):
+        for _ in range(MAX_SWEEPS):
             self.sweep(halves, state, 1)
             if self.interrupted:
                 break
             error = error_of(state)
             self.history.records[-1]["held_out"] = error
-            if not error < (1 - MOVED) * last or self.expired():
+            if not error < (1 - MIN_ERROR_DECREASE) * last or self.expired():
                 break
             last = error
 
     def ahead(self, halves: Any, state: Array) -> Array | None:
-        """The factor of a state some sweeps on, for the sake of its dual vector.
+        """The factor after some further sweeps, for its dual vector.
 
-        The error has stopped moving when F has not: a dual vector from further on bounds F* much
-        better. None where sweeps are dear, and where there are no dual vectors.
+        The error converges before F: a dual vector of a later iterate gives a much better bound
+        on F*. None if sweeps are expensive or there are no dual vectors.
         """
-        count = min(AHEAD, AHEAD_ENTRIES // max(halves.size, 1))
+        count = min(DUAL_SWEEPS, MAX_DUAL_SWEEP_ENTRIES // max(halves.size, 1))
         if count == 0 or halves.everywhere or self.interrupted or self.expired():
             return None
         state, history, watch = state.copy(), self.history, self.watch
@@ -130,24 +133,24 @@ class Quick:
     def result(
         self, problem: Problem, factor: Array, ahead: Array | None = None, **limits: Any
     ) -> Result:
-        """The point of a factor, with a certificate; by the dual vector of another, if told."""
+        """The result for a factor; its certificate uses the dual vector of `ahead`, if given."""
         objective = problem.objective
         dual = None if ahead is None else objective.dual(objective.image(ahead))
         return self.result_of(problem, objective.image(factor), dual=dual, **limits)
 
     def cut_off(self, halves: Any, state: Array, problem: str) -> Result:
-        """The point of a state without another look at the problem, where the time is up.
+        """The result for a state without further evaluation of the problem, if the time is up.
 
-        Its value is that of the state, whose offsets are not the best of its factor, and may be
-        above F. The bound is that F is not negative.
+        Its value is that of the state, whose offsets are not optimal for its factor, and may be
+        above F. The bound is F ≥ 0.
         """
         factor: Array = halves.factor(state)
-        value = (1.0 + SINGLE) * float(halves.refit_upper(state.copy(), 0))
+        value = (1.0 + FLOAT32_ERROR) * float(halves.refit_upper(state.copy(), 0))
         trace = float(np.vdot(factor, factor))
         certificate = certificate_of(value, LowerBound(0.0, LEAST_TERMS), trace=trace)
-        return self._told(factor, certificate, problem)
+        return self._result(factor, certificate, problem)
 
-    def _told(
+    def _result(
         self, factor: Array, certificate: Certificate, problem: str, formula: str = ""
     ) -> Result:
         return Result(
@@ -169,18 +172,18 @@ class Quick:
         image: Any,
         *,
         dual: Any = None,
-        tol: float = TOL,
+        tol: float = CERTIFICATE_TOLERANCE,
         seconds: float | None = None,
     ) -> Result:
-        """The same for the image of a factor, λ_min as exact as a gap of `tol` needs.
+        """The result for the image of a factor, with λ_min accurate enough for a gap of `tol`.
 
-        `seconds` is what its proof may take, by default a share of what the sweeps took.
+        `seconds` limits its proof, by default a fraction of the time of the sweeps.
         """
         if seconds is None:
-            seconds = max(PROOF_LEAST, PROOF_SHARE * clock.elapsed(self.started))
+            seconds = max(MIN_PROOF_SECONDS, PROOF_TIME_FRACTION * clock.elapsed(self.started))
         with blas_threads_for(0):
             certificate = self._certificate(problem, image, dual, tol, seconds)
-        return self._told(image.factor, certificate, problem.name, problem.displayed)
+        return self._result(image.factor, certificate, problem.name, problem.displayed)
 
     def _status(self) -> Status:
         if self.interrupted:

@@ -1,4 +1,4 @@
-"""Whether F falls for ever, and along which ray of PSD matrices."""
+"""Search for a ray of PSD matrices along which F is unbounded below."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-FAR = (1e3, 1e7, 1e11)
-"""Traces at which the least F of a slice is sought, in units of where the run ended."""
+SLICE_TRACES = (1e3, 1e7, 1e11)
+"""Traces at which F is minimised over a slice, in units of the trace of the last iterate."""
 
-COLUMNS, STEPS = 6, 200
-"""Columns and steps of L-BFGS for that."""
+SLICE_COLUMNS, SLICE_STEPS = 6, 200
+"""Columns and L-BFGS steps of that minimisation."""
 
-DEEP = 1e12
-"""How far F must really fall along a ray, in units of the values at the start and at the end of the
-run, before the fall counts as endless. Rounding lets a direction pass along which F only falls far
-in units of the data: at the points that it leads to F itself tells the difference."""
+UNBOUNDED_DECREASE = 1e12
+"""Decrease of F along a ray, in units of F at the start and at the end of the run, that counts as
+unbounded. Rounding can hide that F is bounded along a direction; the value of F at distant points
+shows it."""
 
-DEPTHS = 8
-"""Columns of a point are tried as a ray down to so many powers of 10 below the largest."""
+MAX_COLUMN_DECADES = 8
+"""Largest distance, in powers of 10, of the columns of a candidate ray to the longest column."""
 
 
 def find_ray(problem: Problem, factor: Array, settings: Settings) -> Array | None:
-    """V of unit norm with F(tVVᵀ) → −∞ for t → ∞, checked; None where none is found.
+    """V of unit norm with F(tVVᵀ) → −∞ for t → ∞, verified; None if none is found.
 
-    F is convex, so along a ray D = VVᵀ it falls for ever if and only if its recession slope
-    lim F(tD)/t is negative, and that is a number of the objective: ⟨C, D⟩ where D has no curvature.
+    F is convex, so that it is unbounded below along a ray D = VVᵀ if and only if its recession
+    slope lim F(tD)/t is negative, which the objective provides: ⟨C, D⟩ if D has no curvature.
     Candidates are the lowest eigenvectors of the linear term among the directions without
-    curvature, where the objective knows those; otherwise the largest columns of the last point, and
-    of the least points of slices of ever larger trace.
+    curvature, if the objective provides those; otherwise the largest columns of the last point,
+    and of the minima over slices of increasing trace.
     """
     objective = problem.objective
     if problem.domain.bounded or np.isfinite(objective.growth().least):
@@ -59,14 +59,14 @@ def find_ray(problem: Problem, factor: Array, settings: Settings) -> Array | Non
 
 
 def _falls(problem: Problem, V: Array, slope: float, factor: Array) -> bool:
-    """Whether F(tVVᵀ) is below −`DEEP` times the size of F where its slope says so."""
+    """Whether F is below −`UNBOUNDED_DECREASE` times its size at the t given by its slope."""
     objective = problem.objective
     reached = problem.value(factor) if np.all(np.isfinite(factor)) else 0.0
     size = max(problem.scale, abs(reached) if np.isfinite(reached) else 0.0, 1e-200)
-    size = min(size, 1e200)  # beyond it F would not be finite
-    t = 4 * DEEP * size / -slope
+    size = min(size, 1e200)  # F would overflow beyond it
+    t = 4 * UNBOUNDED_DECREASE * size / -slope
     there = objective.value(objective.image(np.sqrt(t) * V)) if np.isfinite(t) else np.nan
-    return bool(there <= -DEEP * size)
+    return bool(there <= -UNBOUNDED_DECREASE * size)
 
 
 def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iterator[Array]:
@@ -80,14 +80,14 @@ def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iter
     if not np.all(np.isfinite(factor)):
         factor = factor[:, :0]
     yield from _largest_columns(factor)
-    start: Array = ritz_pairs(-zero, COLUMNS, steps=3 * COLUMNS, random_state=0).vectors
+    start: Array = ritz_pairs(-zero, SLICE_COLUMNS, steps=3 * SLICE_COLUMNS, random_state=0).vectors
     trace = max(float(np.sum(factor * factor)), 1.0)
-    for far in FAR:
+    for far in SLICE_TRACES:
         if not np.isfinite(far * trace):
             return
         there = Spectrahedron(far * trace)
         start = lbfgs.descend(
-            objective, there.rescale(start), settings, iterations=STEPS, domain=there
+            objective, there.rescale(start), settings, iterations=SLICE_STEPS, domain=there
         )
         yield from _largest_columns(start)
 
@@ -97,7 +97,7 @@ def _largest_columns(factor: Array) -> Iterator[Array]:
         return
     U, sizes, _ = np.linalg.svd(factor, full_matrices=False)
     last = 0
-    for depth in range(DEPTHS + 1):
+    for depth in range(MAX_COLUMN_DECADES + 1):
         kept = sizes >= 10.0**-depth * sizes[0]
         if np.sum(kept) > last:
             last = int(np.sum(kept))

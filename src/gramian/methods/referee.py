@@ -1,4 +1,4 @@
-"""What is made of the points of a solver: the best one, its certificate, when it is optimal."""
+"""The best point of a run, its certificate, and the test of optimality."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, prov
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.linalg import bilateral
-from gramian.methods.base import ENDLESS, RESIDUALS, Outcome, Run, Settings, Step
+from gramian.methods.base import (
+    MIN_SMALL_RESIDUALS,
+    RAY_SEARCH_DECREASE,
+    Outcome,
+    Run,
+    Settings,
+    Step,
+)
 from gramian.methods.rays import find_ray
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
@@ -25,91 +32,91 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-MAY_FALL = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
-"""Statuses after which a ray is sought along which F falls without bound."""
+RAY_SEARCH_STATUSES = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
+"""Statuses after which `find_ray` tests whether F is unbounded below."""
 
-DRIFT = 1e-9
-"""Largest rise of F above its start, and fall below its floor, that counts as rounding; relative
-to the size of F at the start."""
+VALUE_ROUNDING = 1e-9
+"""Largest increase of F above its start, and decrease below its lower bound, that is attributed to
+rounding; relative to the size of F at the start."""
 
-ESCAPES = 50
-"""Restarts of a stalled solver along directions that a proof has found."""
+MAX_RESTARTS = 50
+"""Maximum number of restarts of a stalled solver along directions found by a proof."""
 
 
 @dataclass
 class Referee:
-    """Keeps the best point of a run and confirms the certificates that would end it.
+    """Keeps the best point of a run and confirms the certificates that end it.
 
-    A gap is estimated often and proved seldom: where an estimate is within the tolerance, a proof
-    is tried, and after a failed one the next few estimates are passed over.
+    The gap is estimated often and proved rarely: a proof is attempted when the estimate is within
+    the tolerance, and after a failed proof the next few estimates are skipped.
     """
 
     problem: Problem
     settings: Settings
     proof: str
-    """What a run may end with: "auto", "proved" or "estimated", as `minimize` explains."""
+    """One of "auto", "proved" and "estimated", see `minimize`."""
     ray: Array | None = None
-    """The direction along which F was found to fall without bound."""
+    """A direction along which F is unbounded below."""
     escapes: int = 0
     refuted: bool = False
     """Whether a gap within the tolerance was claimed that does not hold at the factor itself."""
     skipped: int = 0
-    """Estimates within the tolerance to pass over before the next proof."""
+    """Number of estimates within the tolerance to skip before the next proof."""
     failed: int = 0
     proved: Certificate | None = None
-    """The certificate of the last attempt at a proof."""
+    """The certificate of the last attempted proof."""
     residuals: int = 0
-    """Certificates without a bound, whose residuals were within the tolerance."""
+    """Certificates without a bound whose residuals were within the tolerance."""
     route: list[str] = field(default_factory=list)
-    """The methods whose steps were seen."""
+    """The methods that yielded steps."""
 
     def begin(self, factor: Array) -> None:
-        """Take the start as the best point so far."""
+        """Set the start as the best point."""
         self._seen: tuple[Array, Any] | None = None
         self.best = self.first = Step(factor, self.problem.value(factor))
-        self.deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
+        self.ray_search_value = -RAY_SEARCH_DECREASE * max(self.problem.scale, abs(self.best.value))
         self.settings.hint.latest = None
 
     @cached_property
     def floor(self) -> float:
-        """A value that F is nowhere below, but for rounding."""
-        return self.problem.objective.growth().least - DRIFT * self._size()
+        """A lower bound on F, up to rounding."""
+        return self.problem.objective.growth().least - VALUE_ROUNDING * self._size()
 
     def steps(self, start: Callable[..., Run], factor: Array) -> Run:
-        """The steps of a solver, which is started again where a proof shows a way on."""
+        """The steps of a solver, which is restarted if a proof finds a direction of decrease."""
         while True:
             status = yield from start(factor=factor)
-            further = self._escaped(status)
+            further = self._restart(status)
             if further is None:
                 return status
             factor = further
 
-    def see(self, step: Step) -> tuple[Step, Status | None]:
-        """Take a step into account; it returns with the status that ends the run, if any."""
+    def process(self, step: Step) -> tuple[Step, Status | None]:
+        """Process a step; return it with the status that ends the run, if any."""
         if step.method and self.route[-1:] != [step.method]:
             self.route.append(step.method)
         if not np.isfinite(step.value):
-            return self.best, self._fallen() or Status.DIVERGED
+            return self.best, self._unbounded() or Status.DIVERGED
         step, optimal = self._confirmed(step)
-        below = step.value < self.floor  # F never is: the point consists of rounding
+        below = step.value < self.floor  # impossible in exact arithmetic: a rounding error
         if not below and (step.value <= self.best.value or _better_certified(step, self.best)):
             self.best = step
         if optimal:
             self.best = step
-            if self._holds(step):
+            if self._holds_at_factor(step):
                 return step, Status.CONVERGED
             self.refuted = True
-        if step.value < self.deepest:
-            self.deepest = ENDLESS * step.value
-            return step, self._fallen()
+        if step.value < self.ray_search_value:
+            self.ray_search_value = RAY_SEARCH_DECREASE * step.value
+            return step, self._unbounded()
         return step, None
 
-    def shown(self, step: Step) -> Step:
-        """The step as callbacks see it."""
+    def as_step(self, step: Step) -> Step:
+        """The step passed to callbacks."""
         return step
 
     def record(self, step: Step) -> dict[str, float | None]:
-        """The columns of the history for a step, beside its number and time."""
+        """The columns of the history for a step, besides its number and time."""
         certificate = step.certificate
         return {
             "value": step.value,
@@ -120,15 +127,15 @@ class Referee:
         }
 
     def ended(self, status: Status) -> Status:
-        """The status of a solver that has returned; UNBOUNDED needs a ray."""
-        if status is Status.UNBOUNDED and (fallen := self._fallen()):
+        """The status of a solver that has returned; UNBOUNDED requires a ray."""
+        if status is Status.UNBOUNDED and (fallen := self._unbounded()):
             return fallen
         if self.settings.expired():
             return Status.TIME_LIMIT
         return Status.STALLED if status is Status.UNBOUNDED else status
 
-    def salvage(self) -> None:
-        """Take the last point of a descent that was cut off, where it is the best."""
+    def recover_last_point(self) -> None:
+        """Use the last point of an interrupted descent if it is the best."""
         objective, factor = self.settings.hint.latest or (None, self.best.factor)
         ours = self.problem.objective
         if objective is ours or objective is written_out(ours):
@@ -136,23 +143,23 @@ class Referee:
             if value < self.best.value:
                 self.best = Step(factor, value)
 
-    def settled(self, status: Status) -> Outcome:
-        """The best point, its certificate evaluated afresh, and the status that this leaves."""
+    def outcome(self, status: Status) -> Outcome:
+        """The best point with its certificate recomputed, and the resulting status."""
         best, objective = self.best, self.problem.objective
         image = self._image_of(best)
         value, noise = objective.value(image), objective.rounding(image)
-        # A value of other coordinates than these can be better than it is here.
-        drifted = not value <= self.first.value + min(noise, DRIFT * self._size())
+        # A value computed in other coordinates can be lower than F at the factor.
+        drifted = not value <= self.first.value + min(noise, VALUE_ROUNDING * self._size())
         if drifted:
             best, image = self.first, objective.image(self.first.factor)
             value, noise = objective.value(image), objective.rounding(image)
-        certificate = self._last(best, late=status is Status.TIME_LIMIT)
+        certificate = self._final_certificate(best, late=status is Status.TIME_LIMIT)
         trace = inner(best.factor, best.factor)
         if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
             certificate = certificate.at(value, trace, noise)
-        status = self._last_status(status, certificate, image, drifted)
-        if certificate.gap is None and status in MAY_FALL:
-            status = self._fallen() or status
+        status = self._final_status(status, certificate, image, drifted)
+        if certificate.gap is None and status in RAY_SEARCH_STATUSES:
+            status = self._unbounded() or status
         if status is Status.UNBOUNDED and certificate.gap is not None and certificate.proved:
             status, self.ray = Status.STALLED, None  # a proved bound refutes the ray
         dual = None if best.dual is None else host(best.dual)
@@ -161,22 +168,22 @@ class Referee:
         )
 
     def _confirmed(self, step: Step) -> tuple[Step, bool]:
-        """The step with a certificate that may end the run, and whether it does."""
+        """The step with its confirmed certificate, and whether it ends the run."""
         certificate, tol = step.certificate, self.settings.tol
         if certificate is None or not certificate.within(tol):
             return step, False
         if certificate.gap is None:
             self.residuals += 1
-            return step, self.residuals >= RESIDUALS
+            return step, self.residuals >= MIN_SMALL_RESIDUALS
         if certificate.proved:
             return step, True
         if self.skipped > 0:
             self.skipped -= 1
             return replace(step, certificate=None), False
         found = self._prove(step, prove=self.proof != "estimated")
-        if not found.within(tol) and self.proof == "estimated":  # Lanczos was not enough
+        if not found.within(tol) and self.proof == "estimated":  # Lanczos is not accurate enough
             found = self._prove(step)
-        accepted = found.proved or self.proof != "proved"  # an estimate: no proof did fit
+        accepted = found.proved or self.proof != "proved"  # an estimate: no proof was feasible
         if found.within(tol) and accepted:
             return replace(step, certificate=found), True
         self.failed += 1
@@ -184,7 +191,7 @@ class Referee:
         return replace(step, certificate=found), False
 
     def _prove(self, step: Step, *, prove: bool = True) -> Certificate:
-        """The certificate of the step with λ_min proved, where a proof fits."""
+        """The certificate of the step with λ_min proved, if a proof is feasible."""
         self.proved, bottom = proved_certificate(
             self.problem,
             self.problem.objective.image(step.factor),
@@ -196,8 +203,8 @@ class Referee:
         self.settings.hint.vector = bottom.vector
         return self.proved
 
-    def _holds(self, step: Step) -> bool:
-        """Whether the gap is within the tolerance at the value that F has at the factor itself."""
+    def _holds_at_factor(self, step: Step) -> bool:
+        """Whether the gap is within the tolerance when F is evaluated at the factor itself."""
         certificate, objective = step.certificate, self.problem.objective
         if certificate is None or certificate.gap is None:
             return True
@@ -206,25 +213,25 @@ class Referee:
         return certificate.at(value, trace, objective.rounding(image)).within(self.settings.tol)
 
     def _image_of(self, step: Step) -> Any:
-        """The image of the step's factor itself; the last one is kept."""
+        """The image of the factor of a step; the last one is cached."""
         if self._seen is None or self._seen[0] is not step.factor:
             self._seen = step.factor, self.problem.objective.image(step.factor)
         return self._seen[1]
 
     def _size(self) -> float:
-        """The size of F near the start."""
+        """The magnitude of F at the start."""
         return max(self.problem.scale, abs(self.first.value))
 
-    def _escaped(self, status: Status) -> Array | None:
-        """The best factor and a column along which F falls, where only a proof shows that one.
+    def _restart(self, status: Status) -> Array | None:
+        """The best factor plus a column along which F decreases, found by a proof only.
 
-        A solver of large order looks for directions by Lanczos, which can pass by those of small
-        eigenvalues beside large ones.
+        At large order a solver searches such directions by Lanczos, which can miss those of small
+        eigenvalues in the presence of large ones.
         """
         large = self.problem.order > EXACT_ORDER and not self.problem.domain.bounded
         if status is not Status.STALLED or not large or self.settings.expired():
             return None
-        if self.settings.rank is not None or self.escapes >= ESCAPES:
+        if self.settings.rank is not None or self.escapes >= MAX_RESTARTS:
             return None
         self.escapes += 1
         certificate = self._prove(self.best)
@@ -243,8 +250,8 @@ class Referee:
         further: Array = blend.take(alpha, beta).factor
         return further
 
-    def _fallen(self) -> Status | None:
-        """UNBOUNDED where a ray is found along which F falls without bound."""
+    def _unbounded(self) -> Status | None:
+        """UNBOUNDED if a ray is found along which F is unbounded below."""
         certificate = self.best.certificate
         if certificate is not None and certificate.gap is not None and certificate.proved:
             return None
@@ -252,8 +259,8 @@ class Referee:
         self.ray = find_ray(at_home(self.problem), factor, self.settings)
         return None if self.ray is None else Status.UNBOUNDED
 
-    def _last(self, best: Step, *, late: bool) -> Certificate:
-        """The certificate of the best point, proved where there is time for it."""
+    def _final_certificate(self, best: Step, *, late: bool) -> Certificate:
+        """The certificate of the best point, proved if the time permits."""
         certificate = best.certificate or self._first_certificate(best)
         tried = certificate.proved or certificate is self.proved
         if not tried and self.proof != "estimated" and not late:
@@ -262,7 +269,7 @@ class Referee:
         return certificate
 
     def _first_certificate(self, best: Step) -> Certificate:
-        """The certificate of a point without one, by bounds of no cost where the time is up."""
+        """The certificate of a point without one; only cheap bounds if the time is up."""
         problem, seconds = self.problem, self.settings.proof_seconds()
         nothing = certificate_of(best.value, None, scale=problem.scale)
         try:
@@ -276,10 +283,10 @@ class Referee:
         except (FloatingPointError, np.linalg.LinAlgError):
             return nothing
 
-    def _last_status(
+    def _final_status(
         self, status: Status, certificate: Certificate, image: Any, drifted: bool
     ) -> Status:
-        """CONVERGED where the last certificate is within the tolerance, and only there."""
+        """CONVERGED if and only if the final certificate is within the tolerance."""
         tol = self.settings.tol
         optimal = certificate.within(tol)
         if status is Status.CONVERGED and not optimal:
@@ -294,6 +301,6 @@ class Referee:
 
 
 def _better_certified(step: Step, best: Step) -> bool:
-    """Among values equal to rounding, prefer the point that carries a certificate."""
+    """Among values equal up to rounding, prefer the point with a certificate."""
     close = abs(step.value - best.value) <= 1e-12 * abs(best.value)
     return close and step.certificate is not None and best.certificate is None

@@ -1,12 +1,12 @@
-"""A dual vector repaired: the smallest change that makes it feasible where it is worst.
+"""Repair of a dual vector: the smallest change that makes it feasible on its worst eigenvectors.
 
-One scalar that scales or shifts the whole of w pays for its worst eigenvector everywhere. Instead,
+Scaling or shifting the whole of w by one scalar costs the worst eigenvector everywhere. Instead,
 with V the lowest eigenvectors of 𝒜*(w) + C, the small convex problem
 
     min over S ⪰ 0 of F(M + V S Vᵀ)
 
 has a solution at which Vᵀ(𝒜*(w') + C)V ⪰ 0 for its own w' = ∇g (a spectral bundle); the scalar
-then pays for what is left beside V.
+then only corrects the complement of V.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from gramian.objectives.nearby import near
 
 Array = NDArray[np.floating]
 
-COLUMNS, STEPS = 16, 100
-"""Eigenvectors of the repair, and the products that look for them. MovieLens 100K, gap before and
-after at six points of a run: 865 → 434, 210 → 205, 108 → 62, 56 → 9, 19 → 7, 18 → 1.4."""
+REPAIR_EIGENVECTORS, LANCZOS_PRODUCTS = 16, 100
+"""Eigenvectors of the repair, and Lanczos products for them. MovieLens 100K, gap before and after
+at six points of a run: 865 → 434, 210 → 205, 108 → 62, 56 → 9, 19 → 7, 18 → 1.4."""
 
-ROOM = 60_000_000
-"""Numbers that the columns of the map may hold."""
+MAX_ENTRIES = 60_000_000
+"""Maximum number of entries of the columns of the map."""
 
-DEVICE_COPIES = 48
-"""Bytes that the repair needs on a device for each of those numbers: six copies."""
+DEVICE_BYTES_PER_ENTRY = 48
+"""Bytes on a device per such entry: six copies."""
 
 
 def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
-    """The image of M + V S Vᵀ, whose dual vector is repaired; None where there is no such."""
+    """The image of M + V S Vᵀ, whose dual vector is repaired; None if that is not possible."""
     w = objective.dual(image)
     place = objective.place
-    room = ROOM if place.is_host else place.free_memory() / DEVICE_COPIES
-    if w is None or size(w) * COLUMNS * (COLUMNS + 1) // 2 > room:
+    room = MAX_ENTRIES if place.is_host else place.free_memory() / DEVICE_BYTES_PER_ENTRY
+    if w is None or size(w) * REPAIR_EIGENVECTORS * (REPAIR_EIGENVECTORS + 1) // 2 > room:
         return None
     operator = objective.dual_operator(w)
-    count = min(COLUMNS, operator.order)
-    V = ritz_pairs(-operator, count, steps=STEPS, random_state=rng).vectors
+    count = min(REPAIR_EIGENVECTORS, operator.order)
+    V = ritz_pairs(-operator, count, steps=LANCZOS_PRODUCTS, random_state=rng).vectors
     return repaired_along(objective, image, contiguous(V))
 
 
 def repaired_along(objective: Objective, image: Any, V: Array, spare: Array | None = None) -> Any:
-    """The image of the best M + V S Vᵀ, None where F has no curvature along V.
+    """The image of the best M + V S Vᵀ; None if F has no curvature along V.
 
-    S ⪰ 0, or S ⪰ −T with what `spare` says that M can do without along V: then the dual vector is
-    not only mended where it is below the cone, but let down where it lies above it for nothing.
+    S ⪰ 0, or S ⪰ −T with T = `spare`, the part of M along V that can be removed: then the dual
+    vector is not only raised where it is infeasible, but also lowered where it has slack.
     """
     model = near(objective, image, V)
     if model is None or not np.any(np.diag(model.hessian) > 0):
@@ -65,9 +65,9 @@ def repaired_along(objective: Objective, image: Any, V: Array, spare: Array | No
 
 
 def spare_along(L: Array, V: Array, unsure: float) -> Array:
-    """T ⪰ 0 with V T Vᵀ ⪯ LLᵀ + εI, about the largest, for orthonormal columns V.
+    """T ⪰ 0 with V T Vᵀ ⪯ LLᵀ + εI, approximately the largest, for orthonormal columns V.
 
-    (Vᵀ(LLᵀ + εI)⁻¹V)⁻¹ − εI, ε the part `unsure` of the mean square of the columns of L.
+    (Vᵀ(LLᵀ + εI)⁻¹V)⁻¹ − εI, with ε = `unsure` times the mean square of the columns of L.
     """
     gram, cross = host(L.T @ L), host(V.T @ L)
     epsilon = unsure * float(np.trace(gram)) / max(gram.shape[0], 1)

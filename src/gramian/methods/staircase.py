@@ -1,11 +1,11 @@
-"""The staircase: a few columns, local steps on them, a certificate, more columns if it fails.
+"""The staircase: local steps on a few columns, a certificate, and more columns if it fails.
 
 M = LLᵀ starts from the leading eigenvectors of −∇F(0). Each round takes first-order steps on L
-while they pay, and Newton steps where they do not. Where neither goes well (a curved valley, a
-saddle, a rank too small or too large) it searches M = W S Wᵀ over all S ⪰ 0, where W joins L with
-the leading eigenvectors of −∇F(M), the chief directions of the Newton step and what the last
-search left over: a convex problem of a few hundred unknowns, solved exactly, which also finds the
-rank. The certificate of every round keeps the best lower bound seen.
+while they converge fast, otherwise Newton steps. If neither converges (a curved valley, a saddle
+point, a rank too small or too large), it minimises over M = W S Wᵀ for all S ⪰ 0, where W combines
+L, the leading eigenvectors of −∇F(M), the main directions of the Newton step and columns that the
+previous search removed: a convex problem of a few hundred unknowns, solved exactly, which also
+determines the rank. The certificate of every round uses the best lower bound so far.
 """
 
 from __future__ import annotations
@@ -18,73 +18,80 @@ import scipy
 from gramian.arrays.places import beside, contiguous, inner
 from gramian.certificate import Certificate
 from gramian.linalg import bilateral
-from gramian.methods.base import Run, Settings, Step, entering, falls_for_ever
+from gramian.methods.base import Run, Settings, Step, entering, is_unbounded_on_ray
 from gramian.methods.columns import columns_by_size
-from gramian.methods.cone_search import FIRST, MORE, ROUNDING, ConeSearch
+from gramian.methods.cone_search import (
+    ADDED_EIGENVECTORS,
+    FIRST_EIGENVECTORS,
+    VALUE_ROUNDING,
+    ConeSearch,
+)
 from gramian.methods.first_descent import FirstDescent
-from gramian.methods.lowest_eigenpairs import WORTH, Ground
-from gramian.methods.staircase_bounds import Array, Below
+from gramian.methods.lowest_eigenpairs import MIN_DIRECTION_RATIO, LowestEigenpairs
+from gramian.methods.staircase_bounds import Array, StaircaseBounds
 from gramian.methods.staircase_steps import LocalSteps
 from gramian.papers.lro import UnboundedError
 from gramian.problem import Problem
 from gramian.result import Status
 
-DEAD = 1e-10
-"""Columns of M that carry less than this part of the largest are dropped before more come."""
+MIN_COLUMN_RATIO = 1e-10
+"""Columns of M with less than this fraction of the largest squared length are dropped."""
 
-AHEAD = 24
-"""Eigenvectors taken at the start where steps are preconditioned. A rank that comes to be too small
-is left slowly: a9a (rank 18) takes 160 steps from there, and 350 from 12."""
+PRECONDITIONED_EIGENVECTORS = 24
+"""Eigenvectors at the start if steps are preconditioned. A rank that is too small is increased
+slowly: a9a (rank 18) takes 160 steps from here, and 350 from 12."""
 
-IDLE = 0.1
-"""Part of the gap allowed that columns may be worth to be dropped where none are missing."""
+IDLE_GAP_FRACTION = 0.1
+"""Increase of F, as a fraction of the allowed gap, for which columns are dropped if none are
+missing."""
 
-NEAR = 0.03
-"""Part of the gap allowed that a gradient on the factor may stand for when its steps end."""
+LOCAL_GAP_FRACTION = 0.03
+"""Gap due to the gradient on the factor at which local steps end, as a fraction of the allowed
+gap."""
 
-MANY = 12
-"""Eigenvectors taken in a round where the rank is high."""
+HIGH_RANK_EIGENVECTORS = 12
+"""Eigenvectors added in a round if the rank is high."""
 
-SPREAD = 16
-"""Columns of the first steps over a slice of a larger order. USPS's 21,873 pairs of 256 features
+SLICE_COLUMNS = 16
+"""Columns of the first steps at a fixed trace and larger order. USPS's 21,873 pairs of 256 features
 (`dml_eig`, rank 10), evaluations to a gap of 1e-4 from 8, 12, 16 and 24 columns: 124, 37, 36 and
-98; from one, which grows by a few at a time, 163."""
+98; from one column, to which a few are added at a time, 163."""
 
-PATIENCE = 6
-"""Rounds without progress before it gives up."""
+MAX_QUIET_ROUNDS = 6
+"""Rounds without progress after which the solver stops."""
 
 
 @entering("staircase")
 def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """Minimise F over the cone or a slice of it, to the tolerance asked for."""
-    climb = _Climb(problem, settings)
-    image, quiet = climb.begun(factor), 0
-    if climb.leaves_zero(image):
-        yield Step(image.factor, climb.zero)
-        image = climb.descended(image)
-        if climb.falls_for_ever(image, problem.objective.value(image)):
+    """Minimise F over the cone or over a fixed trace, to the tolerance."""
+    run = _StaircaseRun(problem, settings)
+    image, quiet = run.begun(factor), 0
+    if run.leaves_zero(image):
+        yield Step(image.factor, run.zero)
+        image = run.descended(image)
+        if run.is_unbounded_on_ray(image, problem.objective.value(image)):
             return Status.UNBOUNDED
     while True:
-        climb.below.lift = climb.steps.lift
-        ground = climb.below.ground(image)
-        certificate = climb.below.certify(image, ground)
-        image, certificate = climb.below.trim(image, certificate)
-        products = {"products": float(climb.steps.products)}
-        yield Step(image.factor, certificate.value, certificate, products, climb.below.dual)
+        run.bounds.lift = run.steps.lift
+        eigenpairs = run.bounds.eigenpairs(image)
+        certificate = run.bounds.certify(image, eigenpairs)
+        image, certificate = run.bounds.trim(image, certificate)
+        products = {"products": float(run.steps.products)}
+        yield Step(image.factor, certificate.value, certificate, products, run.bounds.dual)
         try:
-            image = climb.round(image, ground, certificate)
+            image = run.round(image, eigenpairs, certificate)
         except UnboundedError:
             return Status.UNBOUNDED
         value = problem.objective.value(image)
         quiet = 0 if certificate.value - value > 1e-13 * abs(value) else quiet + 1
-        if quiet >= PATIENCE:
+        if quiet >= MAX_QUIET_ROUNDS:
             return Status.STALLED
-        if climb.falls_for_ever(image, value):
+        if run.is_unbounded_on_ray(image, value):
             return Status.UNBOUNDED
 
 
-class _Climb:
-    """The rounds of a run, and what they remember."""
+class _StaircaseRun:
+    """The rounds of a run and their state."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem, self.objective = problem, problem.objective
@@ -96,92 +103,98 @@ class _Climb:
         self.search = ConeSearch(self.objective, self.domain)
         self.first = FirstDescent(problem, settings, self.zero, self.size)
         self.steps = LocalSteps(problem, settings)
-        first = AHEAD if self.steps.preconditioned else FIRST
-        self.below = Below(problem, settings, self.search, self.size, first)
+        first = PRECONDITIONED_EIGENVECTORS if self.steps.preconditioned else FIRST_EIGENVECTORS
+        self.bounds = StaircaseBounds(problem, settings, self.search, self.size, first)
 
     def leaves_zero(self, image: Any) -> bool:
-        """Whether a small problem starts at M = 0, and F falls from there: no bound is near."""
+        """Whether a small problem starts at M = 0 and F decreases there (no bound is close)."""
         if image.factor.shape[1] or self.domain.bounded or not self.search.whole:
             return False
-        return self._falls(self.below.ground(image))
+        return self._falls(self.bounds.eigenpairs(image))
 
     def descended(self, image: Any) -> Any:
-        """Where the first descent of a small problem comes to, if that is lower."""
+        """The end of the first descent of a small problem, if that is lower."""
         return self._better(self.first.on(image), image)
 
     def begun(self, factor: Array) -> Any:
-        """The image of the start; over a slice, where that is no more than a vertex, of the best
-        near random columns, more of them than most optima have."""
+        """The image of the start; at a fixed trace and a start of rank one, of the best point near
+        random columns, more of them than most optima have."""
         objective, image = self.objective, self.objective.image(factor)
-        small = self.search.whole or objective.order <= SPREAD
+        small = self.search.whole or objective.order <= SLICE_COLUMNS
         if not self.domain.bounded or objective.facts.quadratic or small or factor.shape[1] > 1:
             return image
-        columns = objective.place.normal(self.settings.rng, (objective.order, SPREAD))
+        columns = objective.place.normal(self.settings.rng, (objective.order, SLICE_COLUMNS))
         spread = objective.image(self.domain.rescale(columns))
-        enough = NEAR * self.below.allowed(objective.value(spread))
+        enough = LOCAL_GAP_FRACTION * self.bounds.allowed(objective.value(spread))
         found = self.steps.quasi_newton(spread, enough)[0]
-        if self.search.widest >= SPREAD:
+        if self.search.widest >= SLICE_COLUMNS:
             found = self.search.best(found, self.search.columns(found), 1e-4 * enough) or found
         return self._better(found, image)
 
     def outgrown(self, image: Any) -> bool:
-        """Whether the rank leaves no room for a search, where many columns are cheap."""
+        """Whether the rank leaves no columns for a search and many columns are cheap."""
         room = self.search.widest - image.factor.shape[1]
-        return room < MORE and not (
+        return room < ADDED_EIGENVECTORS and not (
             self.search.whole or self.steps.large or self.objective.facts.quadratic
         )
 
-    def falls_for_ever(self, image: Any, value: float) -> bool:
-        """Whether F is a falling line along the ray of M, and has fallen far."""
+    def is_unbounded_on_ray(self, image: Any, value: float) -> bool:
+        """Whether F decreases linearly along the ray of M, and has already decreased far."""
         fallen = self.zero - value
         if self.domain.bounded or not fallen > 1e3 * self.size:
             return False
         slope = 0.5 * inner(self.objective.gradient_factor(image), image.factor)
-        return slope < -0.1 * fallen and falls_for_ever(self.objective, image)
+        return slope < -0.1 * fallen and is_unbounded_on_ray(self.objective, image)
 
-    def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
-        """Conjugate gradient or Newton steps while they go well, then a search beside them."""
+    def round(self, image: Any, eigenpairs: LowestEigenpairs, certificate: Certificate) -> Any:
+        """Conjugate gradient or Newton steps while they converge, then a search over a subspace."""
         if self.search.whole and not self.first.ended:
             return self.descended(image)
-        enough = NEAR * self.below.allowed(certificate.value)
+        enough = LOCAL_GAP_FRACTION * self.bounds.allowed(certificate.value)
         if self.outgrown(image):
-            return self.steps.quasi_newton(self._append(image, ground, MANY), enough)[0]
+            return self.steps.quasi_newton(
+                self._append(image, eigenpairs, HIGH_RANK_EIGENVECTORS), enough
+            )[0]
         if self.steps.preconditioned:
-            return self.steps.first_order(self._resized(image, ground, certificate), enough)[0]
+            return self.steps.first_order(self._resized(image, eigenpairs, certificate), enough)[0]
         direction = None
         image, done = self.steps.first_order(image, enough)
         straight = image
         if not done:
-            image, straight, direction = self.steps.newton(image, ground, enough)
-        rank, count = image.factor.shape[1], ground.vectors.shape[1]
+            image, straight, direction = self.steps.newton(image, eigenpairs, enough)
+        rank, count = image.factor.shape[1], eigenpairs.vectors.shape[1]
         if self.steps.large and direction is None and self.steps.well_conditioned:
-            return self._append(image, ground)
-        if self.search.whole or rank + min(count, MORE) <= self.search.widest:
-            W = self.search.columns(image, ground, direction)
+            return self._append(image, eigenpairs)
+        if self.search.whole or rank + min(count, ADDED_EIGENVECTORS) <= self.search.widest:
+            W = self.search.columns(image, eigenpairs, direction)
             found = self.search.best(image, W, 1e-4 * enough)
             if found is not None:
                 return self._better(found, straight)
-        return self._append(straight, ground)
+        return self._append(straight, eigenpairs)
 
     def _better(self, found: Any, straight: Any) -> Any:
-        """The lower of the two; the searched one, of smaller gradient, where F cannot tell."""
+        """The lower of the two; the searched one (smaller gradient) if F is equal to rounding."""
         value, other = self.objective.value(found), self.objective.value(straight)
-        return straight if other < value - ROUNDING * abs(value) else found
+        return straight if other < value - VALUE_ROUNDING * abs(value) else found
 
-    def _resized(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
-        """More columns where F falls beside those of M; once, fewer where it can do without.
+    def _resized(self, image: Any, eigenpairs: LowestEigenpairs, certificate: Certificate) -> Any:
+        """Add columns if F decreases on the complement of M; once, drop unnecessary columns.
 
-        Once only: near the end λ_min needs columns that F does not.
+        Only once: near the optimum, λ_min needs columns that F does not need.
         """
-        if self._falls(ground):
-            return self._append(image, ground, max(MORE, image.factor.shape[1] // 2))
+        if self._falls(eigenpairs):
+            return self._append(
+                image, eigenpairs, max(ADDED_EIGENVECTORS, image.factor.shape[1] // 2)
+            )
         if self.cut:
             return image
         self.cut = True
-        return self._without_idle_columns(image, IDLE * self.below.allowed(certificate.value))
+        return self._without_idle_columns(
+            image, IDLE_GAP_FRACTION * self.bounds.allowed(certificate.value)
+        )
 
     def _without_idle_columns(self, image: Any, spare: float) -> Any:
-        """Fewer columns, at no more than this above F: those that die out take the most steps."""
+        """Drop columns while F increases by at most `spare`: vanishing columns converge slowest."""
         turn = columns_by_size(image.factor)[1]
         L, best = image.factor @ beside(image.factor, turn), image
         most = self.objective.value(image) + spare
@@ -192,22 +205,24 @@ class _Climb:
             best = fewer
         return best
 
-    def _falls(self, ground: Ground) -> bool:
-        """Whether F falls along the lowest eigenvectors."""
-        return self.domain.bounded or bool(ground.values[0] < -ground.rounding)
+    def _falls(self, eigenpairs: LowestEigenpairs) -> bool:
+        """Whether F decreases along the lowest eigenvectors."""
+        return self.domain.bounded or bool(eigenpairs.values[0] < -eigenpairs.rounding)
 
-    def _append(self, image: Any, ground: Ground, more: int = MORE) -> Any:
-        """The lowest eigenvectors, by a bilateral search."""
-        if not self._falls(ground):
+    def _append(
+        self, image: Any, eigenpairs: LowestEigenpairs, more: int = ADDED_EIGENVECTORS
+    ) -> Any:
+        """Append the lowest eigenvectors, with lengths from a bilateral search."""
+        if not self._falls(eigenpairs):
             return image
         image = self._without_dead_columns(image)
-        count = self.below.first if image.factor.shape[1] == 0 else more
-        values, lowest = ground.values[:count], float(ground.values[0])
+        count = self.bounds.first if image.factor.shape[1] == 0 else more
+        values, lowest = eigenpairs.values[:count], float(eigenpairs.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
-        if lowest < 0:  # beside those along which F rises little would be left of the others
-            values = values[values < WORTH * lowest]
+        if lowest < 0:  # directions with small slopes would reduce the step along the others
+            values = values[values < MIN_DIRECTION_RATIO * lowest]
             share = share[: values.size]
-        columns = ground.vectors[:, : values.size]
+        columns = eigenpairs.vectors[:, : values.size]
         atoms = self.domain.rescale(columns * beside(columns, np.sqrt(share)))
         blend = self.objective.blend(image, self.objective.image(contiguous(atoms)))
         if self.domain.bounded:
@@ -221,7 +236,7 @@ class _Climb:
         if image.factor.shape[1] == 0:
             return image
         values, turn = columns_by_size(image.factor)
-        live = values > DEAD * values[0]
+        live = values > MIN_COLUMN_RATIO * values[0]
         if np.all(live):
             return image
         kept = image.factor @ beside(image.factor, turn[:, live])
@@ -229,7 +244,7 @@ class _Climb:
 
 
 def _best_mixture(restriction: Any) -> tuple[float, float]:
-    """(1 − η, η) with the least F: the way to a point of the same trace."""
+    """(1 − η, η) with the smallest F: the segment to a point of the same trace."""
     found = scipy.optimize.minimize_scalar(
         lambda eta: restriction.value(np.array([1 - eta, eta])), bounds=(0.0, 1.0), method="bounded"
     )

@@ -1,4 +1,4 @@
-"""The local steps of the staircase: first-order ones while they pay, Newton's where they do not."""
+"""The local steps of the staircase: first-order steps while they converge fast, then Newton's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import as_double, as_single, norm
 from gramian.methods import lbfgs
 from gramian.methods.base import Settings, for_steps
-from gramian.methods.lowest_eigenpairs import DENSE_ORDER, Ground
+from gramian.methods.lowest_eigenpairs import DENSE_ORDER, LowestEigenpairs
 from gramian.methods.newton import Direction, best_along, newton_direction
 from gramian.objectives.preconditioning import row_preconditioner
 from gramian.papers.lro import UnboundedError, conjugate_gradient
@@ -22,45 +22,45 @@ from gramian.reductions.variants import single_precision
 
 Array = NDArray[np.floating]
 
-GRADIENT_STEPS, FALL = 60, 0.03
-"""Steps of conjugate gradient in a round, and the fall of the gradient to end them at."""
+CG_STEPS, CG_GRADIENT_RATIO = 60, 0.03
+"""Conjugate gradient steps in a round, and the gradient ratio at which they end."""
 
-CONDITIONED_FALL = 1e-3
-"""The same fall where the steps are preconditioned."""
+PRECONDITIONED_GRADIENT_RATIO = 1e-3
+"""The same ratio for preconditioned steps."""
 
-MOVED = 0.03
-"""The part of its size that a factor may move by before its preconditioner is made anew."""
+MAX_FACTOR_CHANGE = 0.03
+"""Relative change of the factor after which its preconditioner is recomputed."""
 
-FALSE, SLOW = 1.5, 0.5
-"""Gradients in float64 this many times as large as told in float32, and falls of them in a round no
-better than this: float32 has no digits left."""
+MAX_SINGLE_ERROR_RATIO, MAX_SINGLE_GRADIENT_RATIO = 1.5, 0.5
+"""float32 is abandoned if the gradient in float64 is above the first ratio times that in float32,
+or above the second ratio times that at the start of the round."""
 
-QUASI_STEPS, QUASI_FALL = 150, 1e-3
-"""The same for L-BFGS."""
+LBFGS_STEPS, LBFGS_GRADIENT_RATIO = 150, 1e-3
+"""L-BFGS steps in a round, and the gradient ratio at which they end."""
 
 NEWTON_STEPS = 8
-PRODUCTS = (30, 400)
-"""Products with the Hessian for one direction: at first, and at most."""
+HESSIAN_PRODUCTS = (30, 400)
+"""Hessian products for one direction: initial and maximum number."""
 
 
 @dataclass
 class LocalSteps:
-    """Steps on the factor, and what they remember from round to round."""
+    """Steps on the factor, and the state between rounds."""
 
     problem: Problem
     settings: Settings
-    limit: int = PRODUCTS[0]
+    limit: int = HESSIAN_PRODUCTS[0]
     products: int = 0
     well_conditioned: bool = True
-    """Whether conjugate gradient still pays."""
+    """Whether conjugate gradient converges fast enough."""
     preconditioned: bool = False
-    """Whether it goes by the objective's preconditioner."""
+    """Whether it uses the preconditioner of the objective."""
     single: bool = True
-    """Whether float32 still has the digits for that."""
+    """Whether the precision of float32 is sufficient for it."""
     lift: float = 1.0
-    """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
+    """Fraction of an estimated λ_min by which ∇F is shifted in the Hessian."""
     steepest: float = 0.0
-    """The largest gradient on the factor seen."""
+    """The largest gradient on the factor so far."""
 
     def __post_init__(self) -> None:
         self.objective, self.domain = self.problem.objective, self.problem.domain
@@ -70,15 +70,15 @@ class LocalSteps:
 
     @property
     def large(self) -> bool:
-        """Whether a search costs more than it finds, unless the rest has failed."""
+        """Whether a subspace search is too expensive unless local steps fail."""
         return self.problem.order > DENSE_ORDER and not self.domain.bounded
 
     def first_order(self, image: Any, enough: float) -> tuple[Any, bool]:
-        """First-order steps while they pay, and whether they leave nothing to Newton."""
+        """First-order steps while they converge, and whether no Newton steps are needed."""
         if image.factor.shape[1] == 0 or not self.well_conditioned:
             return image, False
         first = norm(self._slope(image))
-        fall = CONDITIONED_FALL if self.preconditioned else FALL
+        fall = PRECONDITIONED_GRADIENT_RATIO if self.preconditioned else CG_GRADIENT_RATIO
         target = max(fall * first, enough / max(norm(image.factor), 1e-300))
         if not self.domain.bounded and self.objective.facts.quadratic:
             image, least = self._conjugate_gradient(image, target)
@@ -89,56 +89,59 @@ class LocalSteps:
         return image, least <= target or (self.large and self.well_conditioned)
 
     def _has_preconditioner(self, image: Any) -> bool:
-        """Whether conjugate gradient can go on with one, where a search costs too much."""
+        """Whether a preconditioner exists and a subspace search is too expensive."""
         suited = self.large and self.objective.facts.quadratic
         return suited and row_preconditioner(self.objective, image) is not None
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
-        """LRO's steps to a gradient of the size asked for, and the least that was met."""
+        """LRO's steps to a gradient of size `target`, and the smallest gradient reached."""
         rough = single_precision(self.objective) if self.preconditioned and self.single else None
         if rough is None:
             return self._lines(self.objective, image, target)
         first, before = norm(self._slope(image)), self.objective.value(image)
         single, _ = self._lines(rough, rough.image(as_single(image.factor)), target)
         found = self.objective.image(as_double(single.factor))
-        least, told = norm(self._slope(found)), norm(rough.gradient_factor(single))
-        self.single = least <= min(FALSE * told, SLOW * first)
+        least, single_norm = norm(self._slope(found)), norm(rough.gradient_factor(single))
+        self.single = least <= min(
+            MAX_SINGLE_ERROR_RATIO * single_norm, MAX_SINGLE_GRADIENT_RATIO * first
+        )
         if self.single or self.objective.value(found) < before:
             return found, least
         return self._lines(self.objective, image, target)
 
     def _lines(self, objective: Any, image: Any, target: float) -> tuple[Any, float]:
-        """The same on the objective, or on that in float32."""
+        """The same for this objective, in float64 or float32."""
         near = _Preconditioner(objective) if self.preconditioned else _unchanged
         best, least = image, np.inf
         with suppress(UnboundedError):
             steps = conjugate_gradient(objective, image.factor, precondition=near)
-            for step in islice(steps, GRADIENT_STEPS):
+            for step in islice(steps, CG_STEPS):
                 best, least = step[0], min(least, norm(step[1]))
                 if least <= target or self.settings.expired():
                     break
         return best, least
 
     def quasi_newton(self, image: Any, enough: float) -> tuple[Any, float]:
-        """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
+        """L-BFGS, which can keep the trace fixed and needs one evaluation per trial."""
         first = float(norm(self._slope(image)) * norm(image.factor))
         factor = lbfgs.descend(
             for_steps(self.objective, self.settings),
             image.factor,
             self.settings,
-            iterations=QUASI_STEPS,
-            tol=max(QUASI_FALL, min(FALL, enough / max(first, 1e-300))),
+            iterations=LBFGS_STEPS,
+            tol=max(LBFGS_GRADIENT_RATIO, min(CG_GRADIENT_RATIO, enough / max(first, 1e-300))),
             domain=self.domain,
         )
         image = self.objective.image(factor)
         return image, norm(self._slope(image))
 
     def newton(
-        self, image: Any, ground: Ground, enough: float
+        self, image: Any, eigenpairs: LowestEigenpairs, enough: float
     ) -> tuple[Any, Any, Direction | None]:
-        """Steps of length about 1 whose gradient falls fast, then the direction that ends them.
+        """Newton steps of length about 1 while the gradient decreases fast.
 
-        Returns where they end, the best point along that direction, and the direction.
+        Returns their last point, the best point along the direction that ended them, and the
+        direction.
         """
         last = np.inf
         for k in range(NEWTON_STEPS):
@@ -154,7 +157,7 @@ class LocalSteps:
                 self.objective,
                 image,
                 gradient,
-                below=ground.below if k == 0 else None,
+                below=eigenpairs.below if k == 0 else None,
                 domain=self.domain,
                 tol=float(np.clip(np.sqrt(size / self.steepest), 1e-3, 0.1)),
                 limit=self.limit,
@@ -163,14 +166,14 @@ class LocalSteps:
             self.lift = max(0.3 * self.lift, 1e-4) if direction.clean else min(4 * self.lift, 1.0)
             moved, mu = best_along(self.objective, image, direction.blocks[0], self.domain)
             if not mu > 0.5:
-                self.limit = max(self.limit // 2, PRODUCTS[0])
+                self.limit = max(self.limit // 2, HESSIAN_PRODUCTS[0])
                 return image, moved, direction
-            self.limit = min(2 * self.limit, PRODUCTS[1])
+            self.limit = min(2 * self.limit, HESSIAN_PRODUCTS[1])
             image = moved
         return image, image, None
 
     def _slope(self, image: Any) -> Array:
-        """∂F, on the tangent plane where the trace is fixed."""
+        """∂F, projected to the tangent plane if the trace is fixed."""
         return self.domain.tangent(self.objective.gradient_factor(image), image.factor)
 
 
@@ -179,7 +182,7 @@ def _unchanged(image: Any, gradient: Array) -> Array:
 
 
 class _Preconditioner:
-    """That of the objective, made anew where the factor has moved."""
+    """The preconditioner of the objective, recomputed when the factor has changed."""
 
     def __init__(self, objective: Any) -> None:
         self.objective = objective
@@ -188,7 +191,7 @@ class _Preconditioner:
 
     def __call__(self, image: Any, gradient: Array) -> Array:
         L = image.factor
-        if self.factor is None or norm(L - self.factor) > MOVED * norm(L):
+        if self.factor is None or norm(L - self.factor) > MAX_FACTOR_CHANGE * norm(L):
             self.near, self.factor = row_preconditioner(self.objective, image), L
         found: Array = gradient if self.near is None else self.near(gradient)
         return found

@@ -1,4 +1,4 @@
-"""Alternating sweeps with spare columns: the quick way to complete a large matrix."""
+"""Alternating sweeps with spare columns, for the completion of large matrices."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.methods.alternating import FIRST, SPARE, Sweeps
+from gramian.methods.alternating import RANDOM_COLUMN_SIZE, START_DIRECTIONS, Sweeps
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import compress, leanest, with_falling, with_noise, without_weak
-from gramian.methods.loop import Looks, Progress, rounds
+from gramian.methods.loop import Certifier, Progress, rounds
 from gramian.methods.staircase import staircase
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
@@ -21,13 +21,13 @@ RANDOM_COLUMNS = 24
 """Random columns of the start on a cluster, where products with ∇F are expensive."""
 
 ADDED_COLUMNS = 24, 160
-"""Columns that are added where all are used: half of those there are, within these."""
+"""Columns added if all are used: half the present number, within these limits."""
 
-SWEEPS = 4
-"""Sweeps of a round."""
+SWEEPS_PER_ROUND = 4
+"""Sweeps per round."""
 
-USED = 0.8
-"""Share of columns that are not weak, at most, where the weak ones are dropped."""
+MAX_USED_FRACTION = 0.8
+"""Fraction of columns that are not weak up to which the weak ones are dropped."""
 
 
 @entering("alternating")
@@ -40,15 +40,15 @@ def sweeping(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[Step]:
-    """Rounds of sweeps, which start again where the columns change."""
-    objective, looks = problem.objective, Looks(problem, settings)
-    start = _widened(problem, factor, settings, FIRST)
+    """Rounds of sweeps, which restart when the columns change."""
+    objective, looks = problem.objective, Certifier(problem, settings)
+    start = _widened(problem, factor, settings, START_DIRECTIONS)
     if not start.shape[1]:
         return
     sweeps = Sweeps(problem, start, settings)
 
     def advance(Y: Array) -> Array:
-        return sweeps.take(SWEEPS)
+        return sweeps.take(SWEEPS_PER_ROUND)
 
     def look(Y: Array, progress: Progress) -> Step:
         return looks.at(leanest(objective, Y, 1e-2 * settings.tol))
@@ -58,7 +58,7 @@ def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[St
         live = without_weak(Y)
         if live.shape[1] == Y.shape[1] < problem.order and not progress.closer:
             Y = _widened(problem, Y, settings, int(np.clip(Y.shape[1] // 2, *ADDED_COLUMNS)))
-        elif live.shape[1] <= USED * Y.shape[1]:
+        elif live.shape[1] <= MAX_USED_FRACTION * Y.shape[1]:
             Y = live
         else:
             return Y
@@ -69,17 +69,17 @@ def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[St
 
 
 def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array:
-    """Y with columns along which F falls, and a quarter as many in random directions.
+    """Y with columns along which F decreases, and a quarter as many in random directions.
 
-    On a cluster all new columns are random: sweeps turn them as well.
+    On a cluster all new columns are random, since sweeps rotate them as well.
     """
     objective = problem.objective
     if not objective.facts.remote:
         wide = with_falling(problem, Y, settings, more)
         spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
-        return with_noise(wide, spare, SPARE, settings)
+        return with_noise(wide, spare, RANDOM_COLUMN_SIZE, settings)
     if Y.shape[1]:
-        return with_noise(Y, min(more, problem.order - Y.shape[1]), SPARE, settings)
+        return with_noise(Y, min(more, problem.order - Y.shape[1]), RANDOM_COLUMN_SIZE, settings)
     halves = halves_of(objective)
     columns = min(RANDOM_COLUMNS, problem.order)
     factor: Array = halves.factor(halves.scattered(settings.rng, columns))

@@ -1,18 +1,20 @@
-"""L-BFGS in whitened coordinates: what unfolds thousands of points.
+"""L-BFGS in whitened coordinates, for unfoldings of thousands of points.
 
-Of the descent of 3,000 digits (six neighbours) the triangular solves take 44 %, the pairs of L-BFGS
-21 %, the edges the rest. Tried, and no better (digits, and a Swiss roll of 1,000 points):
+In the descent of 3,000 digits (six neighbours) the triangular solves take 44 %, the correction
+pairs of L-BFGS 21 %, the edges the rest. Variants that were not better (digits, and a Swiss roll of
+1,000 points):
 
-- Newton's method by conjugate gradients, from where L-BFGS is within 3e-4 of the optimum: the same
-  number of products leaves it behind. Along the many directions that change no edge to first order
-  F is quartic, and full steps are not taken.
-- A root whose small entries are dropped (2 % of the diagonal: a fifth of the entries), or one of
-  fewer edges (a tree and n/2 others): two to three times the steps.
-- A start from principal components of the samples, or from the unfolding by 30 waves: ahead for 200
-  steps, level after 600. Beyond 5,000 points, where few hundred steps are all there are, it pays.
-- The end of the root, which is nearly full, as a dense block: no quicker up to 10,000 points.
-- Searching the span of the lowest eigenvectors and of the factor for the next point, all at once:
-  without a term that keeps to the last point the bound goes up to a thousand times its size.
+- Newton's method by conjugate gradients, from a point within 3e-4 of the optimum: worse for the
+  same number of products. F is quartic along the many directions that change no edge to first
+  order, and full steps are rejected.
+- A root without small entries (2 % of the diagonal: a fifth of the entries), or of fewer edges (a
+  tree and n/2 others): two to three times the steps.
+- A start from principal components of the samples, or from the unfolding in a basis of 30
+  functions: ahead for 200 steps, equal after 600. It is faster beyond 5,000 points, where only a
+  few hundred steps are feasible.
+- The last part of the root, which is nearly full, as a dense block: not faster up to 10,000 points.
+- Minimising over the span of the lowest eigenvectors and of the factor in each step: without a
+  proximal term the bound gets up to a thousand times worse.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from numpy.typing import NDArray
 from gramian.arrays.places import size
 from gramian.methods.base import Run, Settings, Step, entering, no_rank_limit
 from gramian.methods.columns import leanest, starting_factor, with_falling, with_noise
-from gramian.methods.growing import PAIRS
-from gramian.methods.lbfgs import Going, descend
+from gramian.methods.growing import CORRECTION_PAIRS
+from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.methods.loop import Progress, rounds
 from gramian.methods.staircase import staircase
 from gramian.methods.whitened_bounds import MeanImage, Placing, WhitenedBounds
@@ -38,35 +40,35 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-COLUMNS = 24
-"""Columns to begin with, and to keep: more than most optima have. With those that carry alone the
-thousand digits stay at a gap of 2e-3 for ever, with 24 they are at 1e-4 after 1,800 steps."""
+SPARE_COLUMNS = 24
+"""Columns at the start and throughout: more than most optima have. With only the columns that are
+not weak, the thousand digits stay at a gap of 2e-3, with 24 they reach 1e-4 after 1,800 steps."""
 
-STEPS, STEP = 200, 1.5e-7
-"""Steps of L-BFGS between certificates, and the seconds of one for each number in the factor,
-about: not by the clock, or a busy machine would end elsewhere than an idle one."""
+STEPS_PER_ROUND, STEP_SECONDS_PER_ENTRY = 200, 1.5e-7
+"""L-BFGS steps between certificates, and approximate seconds of a step per entry of the factor (not
+measured during the run, so that the result does not depend on the load of the machine)."""
 
-PATIENCE = 3
-"""Rounds without a better gap, with more columns each, before the staircase takes over."""
+MAX_QUIET_ROUNDS = 3
+"""Rounds without a better gap, each with more columns, before the staircase starts."""
 
-FALLING = 0.01
-"""The part of the tolerance by which F falls in a round that is worth another one. 1,500 rows of
-w1a, 1e-4: three rounds without a better gap, F down by some 0.3 in each, then 1.0e-3 → 1.7e-4."""
+MIN_DECREASE_IN_TOLERANCES = 0.01
+"""Decrease of F in a round, in tolerances, after which another round follows. 1,500 rows of w1a,
+1e-4: three rounds without a better gap, F decreasing by some 0.3 in each, then 1.0e-3 → 1.7e-4."""
 
-DEAR, SETTLED = 0.1, 10.0
-"""No certificate after a round in which F falls by more than so many tolerances, where one takes
-more than this part of the round: that was not the last. 60,000 digits: 40 s beside 80 s."""
+MAX_CERTIFICATE_TIME_FRACTION, MAX_CERTIFIED_DECREASE_IN_TOLERANCES = 0.1, 10.0
+"""A certificate that takes more than this fraction of the time of a round is omitted after a round
+in which F decreases by more than this number of tolerances. 60,000 digits: 40 s of 80 s."""
 
-SPARED = 0.02
-"""The part of the tolerance that fewer columns may cost."""
+DROPPED_COLUMNS_IN_TOLERANCES = 0.02
+"""Increase of F, in tolerances, permitted for dropping columns."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the problem has no whitened coordinates, None where it has."""
+    """Why the problem has no whitened coordinates; None if it has."""
     if graph_whitening(problem) is None:
         return (
             "it needs distances along the edges of a connected graph, over M ⪰ 0, and an "
-            "objective that a shift of all points does not change"
+            "objective that is invariant to a shift of all points"
         )
     return no_rank_limit(problem, settings)
 
@@ -74,8 +76,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Minimise F(RYYᵀRᵀ) over Y, R a root of the graph's inverse Laplacian.
 
-    L-BFGS goes on between certificates while F or the gap falls, and the staircase ends what it
-    leaves.
+    L-BFGS continues between certificates while F or the gap decreases; the staircase follows.
     """
     L = yield from descents(problem, factor, settings)
     white = graph_whitening(problem)
@@ -94,7 +95,7 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
 def descents(
     problem: Problem, factor: Array, settings: Settings
 ) -> Generator[Step, None, NDArray[Any]]:
-    """L-BFGS alone, while F or the gap falls; the factor it leaves."""
+    """L-BFGS alone, while F or the gap decreases; returns its last factor."""
     white = graph_whitening(problem)
     assert white is not None
     for step in _descent(white.problem, white.coordinates(factor), settings, white.coordinates):
@@ -106,20 +107,30 @@ def descents(
 def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> Iterator[Step]:
     """L-BFGS with spare columns, certified by the mean of its iterates."""
     objective, mean = problem.objective, MeanImage(problem.objective)
-    bounds, going = WhitenedBounds(problem, place, settings), Going()
+    bounds, going = WhitenedBounds(problem, place, settings), StoredPairs()
 
     def advance(Y: Array) -> Array:
         nonlocal mean
         mean = MeanImage(objective)
         return descend(
-            objective, Y, settings, iterations=STEPS, memory=PAIRS, watch=mean, going=going
+            objective,
+            Y,
+            settings,
+            iterations=STEPS_PER_ROUND,
+            memory=CORRECTION_PAIRS,
+            watch=mean,
+            going=going,
         )
 
     def look(Y: Array, progress: Progress) -> Step:
-        image = leanest(objective, Y, SPARED * settings.tol)
+        image = leanest(objective, Y, DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
         value = objective.value(image)
-        dear = bounds.seconds_at(image) > DEAR * STEP * STEPS * size(Y)
-        early = progress.value - value > SETTLED * settings.tol * abs(value)
+        dear = bounds.seconds_at(
+            image
+        ) > MAX_CERTIFICATE_TIME_FRACTION * STEP_SECONDS_PER_ENTRY * STEPS_PER_ROUND * size(Y)
+        early = progress.value - value > MAX_CERTIFIED_DECREASE_IN_TOLERANCES * settings.tol * abs(
+            value
+        )
         if dear and early and not settings.expired():
             return Step(image.factor, value)
         certificate, dual = bounds.certified(image, mean.image or image)
@@ -128,17 +139,24 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
     def resize(Y: Array, progress: Progress) -> Array:
         if progress.falls or progress.closer:
             return Y
-        return with_falling(problem, Y, settings, COLUMNS // 2)
+        return with_falling(problem, Y, settings, SPARE_COLUMNS // 2)
 
     start = widened(problem, Y, settings)
     yield from rounds(
-        start, settings, advance, look, resize, patience=PATIENCE, fall=FALLING, closer=0.8
+        start,
+        settings,
+        advance,
+        look,
+        resize,
+        patience=MAX_QUIET_ROUNDS,
+        fall=MIN_DECREASE_IN_TOLERANCES,
+        closer=0.8,
     )
 
 
 def widened(problem: Problem, Y: Array, settings: Settings) -> Array:
-    """Y with so many columns, the new ones random and small beside it."""
-    columns = min(COLUMNS, problem.order)
+    """Y with at least `SPARE_COLUMNS` columns, the new ones random and small."""
+    columns = min(SPARE_COLUMNS, problem.order)
     if Y.shape[1] == 0:
         return starting_factor(problem, settings, columns)
     return with_noise(Y, max(2, columns - Y.shape[1]), 1e-2, settings)

@@ -1,9 +1,9 @@
-"""The bounds of an unfolding: the mean of the iterates, its dual vector repaired where it is worst.
+"""Lower bounds of an unfolding: the dual vector of the mean iterate, repaired.
 
-F falls to within 5e-5 of the optimum long before any dual vector is feasible to as much: a shift
-along all edges pays for the worst of some twenty eigenvectors everywhere. The mean of the last
-iterates is a point whose dual vector lies nearer than theirs, and what is left is repaired on the
-lowest eigenvectors themselves.
+F is within 5e-5 of the optimum long before any dual vector is feasible to that accuracy: a shift
+along all edges costs the worst of some twenty eigenvectors on every edge. The dual vector of the
+mean of the last iterates is closer to the optimum than theirs, and its remaining infeasibility is
+repaired on the lowest eigenvectors.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gramian.certificate import Certificate, relative
 from gramian.linalg import leading_eigenpair
 from gramian.methods.base import Settings
 from gramian.methods.loop import IDENTITY_ROUNDING, needed
-from gramian.methods.pencil import COUNT, Bottoms, DensePencil, Lowest
-from gramian.methods.repair import ROOM, repaired_along, spare_along
+from gramian.methods.pencil import EIGENVECTORS, DensePencil, PencilBounds, PencilEigenpairs
+from gramian.methods.repair import MAX_ENTRIES, repaired_along, spare_along
 from gramian.objectives import Objective
 from gramian.objectives.nearby import toward
 from gramian.problem import Problem
@@ -29,38 +29,37 @@ from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
 
 Array = NDArray[np.floating]
 Placing = Callable[[Array], Array]
-"""Places of the points ↦ their whitened coordinates."""
+"""Maps places of the points to their whitened coordinates."""
 
-REPAIRED = (100.0, 30.0, 10.0)
-"""Gaps of so many times the tolerance at most are worth a first repair of their dual vector, a
-second one and a third. One may leave the vector worse and the next one better than it ever was:
-2,591 points of w1a after 1,800 steps: 1.4e-3, 3.0e-3, 6.5e-4."""
+MAX_REPAIRED_GAPS_IN_TOLERANCES = (100.0, 30.0, 10.0)
+"""Largest gaps, in tolerances, at which the dual vector is repaired a first, a second and a third
+time. A repair may make the vector worse and the next one make it better than before: 2,591 points
+of w1a after 1,800 steps: 1.4e-3, 3.0e-3, 6.5e-4."""
 
-UNSURE = 5e-5
-"""Of the gap: to this part it is known what the mean can do without along an eigenvector. 1,000
-digits, six neighbours, after 800 steps: 4.6e-4 → 2.0e-4 where nothing is taken away, 2.4e-5 with
-this; a Swiss roll after 1,200: 4.3e-3 → 3.0e-4 and 6.4e-5. More eigenvectors gain nothing."""
+SPARE_REGULARISATION = 5e-5
+"""Regularisation of the spare part of the mean along an eigenvector, as a fraction of the gap.
+1,000 digits, six neighbours, after 800 steps: 4.6e-4 → 2.0e-4 without subtraction, 2.4e-5 with it;
+a Swiss roll after 1,200: 4.3e-3 → 3.0e-4 and 6.4e-5. More eigenvectors gain nothing."""
 
-UNSEEN = 0.02
-"""The part of the gap allowed that λ_min may be off by."""
+EIGENVALUE_GAP_FRACTION = 0.02
+"""Error of λ_min, as a fraction of the allowed gap."""
 
-SMALL = 150
-"""Orders up to which all eigenvalues cost less than a sparse factor."""
+MAX_DENSE_ORDER = 150
+"""Order up to which all eigenvalues are cheaper than a sparse factor."""
 
-FACTORS = 4
-"""Sparse factorisations of a certificate, about."""
+FACTORS_PER_CERTIFICATE = 4
+"""Approximate number of sparse factorisations per certificate."""
 
-DENSE_COPIES = 5
-"""Dense matrices that a certificate makes on a device."""
+DENSE_MATRICES_PER_CERTIFICATE = 5
+"""Dense matrices that a certificate allocates on a device."""
 
 
 class MeanImage:
     """The image of the mean of the iterates of a round, each weighted by its number.
 
-    The dual vectors swing about the one they tend to, and those at the start of a round are further
-    from it. Gaps of w1a after 800, 1,400 and 2,000 steps: 1.7e-2, 7.5e-3 and 1.1e-3 by a mean of
-    the last twenty, 1.1e-2, 1.9e-3 and 4.5e-4 by this one; of a Swiss roll after 800: 1.3e-2 and
-    2.7e-3.
+    The dual vectors oscillate around their limit, and early ones are further away. Gaps of w1a
+    after 800, 1,400 and 2,000 steps: 1.7e-2, 7.5e-3 and 1.1e-3 by a mean of the last twenty,
+    1.1e-2, 1.9e-3 and 4.5e-4 by this one; of a Swiss roll after 800: 1.3e-2 and 2.7e-3.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -72,12 +71,12 @@ class MeanImage:
         self.image = toward(self.objective, mean, image, 2.0 / (self.count + 1))
 
 
-class Seen(NamedTuple):
-    """A dual vector with the lowest eigenpairs of its pencil, and the bound they promise."""
+class DualCandidate(NamedTuple):
+    """A dual vector with the lowest eigenpairs of its pencil, and the resulting bound."""
 
     dual: Any
     form: Any
-    found: Lowest
+    found: PencilEigenpairs
     bound: float
 
 
@@ -86,19 +85,19 @@ class WhitenedBounds:
 
     def __init__(self, problem: Problem, place: Placing, settings: Settings) -> None:
         self.problem, self.place, self.settings = problem, place, settings
-        self.bottoms = Bottoms(settings.rng)
+        self.bottoms = PencilBounds(settings.rng)
         self.vector: NDArray[np.float64] | None = None
         self.seconds: float | None = None
         self.bounds = Bounds(problem)
 
     def seconds_at(self, image: Any) -> float:
-        """What a certificate of a point takes, about; 0 where it takes no factors."""
+        """Approximate seconds of a certificate; 0 without factorisations."""
         if self.seconds is None:
             self._form(self.problem.objective.dual(image))
-        return FACTORS * (self.seconds or 0.0)
+        return FACTORS_PER_CERTIFICATE * (self.seconds or 0.0)
 
     def certified(self, image: Any, mean: Any) -> tuple[Certificate, Array]:
-        """The certificate of a point by the dual vector of another, and the vector it stands on."""
+        """The certificate of a point by the dual vector of another, and the dual vector used."""
         objective = self.problem.objective
         dual: Any = objective.dual(mean)
         form = self._form(dual)
@@ -110,12 +109,14 @@ class WhitenedBounds:
             return self._by(image, dual, UNKNOWN)
         best = self._seen(dual, form, found, least)
         at, value = mean, objective.value(image)
-        for worth in REPAIRED:
+        for worth in MAX_REPAIRED_GAPS_IN_TOLERANCES:
             gap = relative(value - best.bound, value, self.problem.scale)
             if not self.settings.tol < gap <= worth * self.settings.tol or self.settings.expired():
                 break
             V = self._columns(found.vectors)
-            at = repaired_along(objective, at, V, spare_along(image.factor, V, UNSURE * gap))
+            at = repaired_along(
+                objective, at, V, spare_along(image.factor, V, SPARE_REGULARISATION * gap)
+            )
             if at is None:
                 break
             trial: Any = objective.dual(at)
@@ -127,49 +128,56 @@ class WhitenedBounds:
             best = seen if seen.bound > best.bound else best
         return self._by(image, best.dual, self.bottoms.proved(best.form, best.found, least))
 
-    def _seen(self, dual: Any, form: Any, found: Lowest, least: float) -> Seen:
-        """What the dual vector promises."""
+    def _seen(self, dual: Any, form: Any, found: PencilEigenpairs, least: float) -> DualCandidate:
+        """The estimated bound of the dual vector."""
         known = known_bound(self.problem, dual, Bottom(found.value - least, ""))
-        return Seen(dual, form, found, -np.inf if known is None else known.value)
+        return DualCandidate(dual, form, found, -np.inf if known is None else known.value)
 
     def by_dual(self, image: Any, dual: Array) -> tuple[Certificate, Array]:
-        """The certificate of a point by a dual vector that is feasible, or nearly so."""
+        """The certificate of a point by a dual vector that is (nearly) feasible."""
         return self._by(image, dual, self._bottom(dual, image))
 
     def _by(self, image: Any, dual: Any, bottom: Bottom) -> tuple[Certificate, Array]:
-        """The certificate by this dual vector, or by a better one that was proved before."""
+        """The certificate by this dual vector, or by a better one proved before."""
         known = known_bound(self.problem, dual, bottom)
         certificate, behind = self.bounds.look(image, UNKNOWN, known=known)
         return certificate, dual if behind is None else behind
 
     def _columns(self, vectors: Array) -> Array:
-        """Vectors of all points but the first, in whitened coordinates; on a device they are."""
+        """Vectors of all points except the first, in whitened coordinates (no-op on a device)."""
         if not isinstance(vectors, np.ndarray):
             return vectors
         return contiguous(self.place(np.vstack([np.zeros((1, vectors.shape[1])), vectors])))
 
     def _least(self, dual: Any, image: Any) -> float:
-        """The −λ_min that does not show in the gap: a shift t along all edges costs about t·p."""
+        """The −λ_min that is negligible in the gap: a shift t along all edges costs about t·p."""
         value = self.problem.objective.value(image)
-        return UNSEEN * self.settings.tol * abs(value) / size(dual)
+        return EIGENVALUE_GAP_FRACTION * self.settings.tol * abs(value) / size(dual)
 
     def _form(self, dual: Any) -> SparseForm | DensePencil | None:
-        """The pencil of a dual vector, where its factors and repairs cost little enough."""
+        """The pencil of a dual vector, if its factors and repairs are cheap enough."""
         operator = self.problem.objective.dual_operator(dual)
-        if operator.order <= SMALL or size(dual) * COUNT * (COUNT + 1) // 2 > ROOM:
+        if (
+            operator.order <= MAX_DENSE_ORDER
+            or size(dual) * EIGENVECTORS * (EIGENVECTORS + 1) // 2 > MAX_ENTRIES
+        ):
             return None
         if not operator.place.is_host:
-            need = DENSE_COPIES * 8.0 * operator.order**2
+            need = DENSE_MATRICES_PER_CERTIFICATE * 8.0 * operator.order**2
             return DensePencil(operator) if need <= operator.place.free_memory() else None
         form = operator.form()
         if not isinstance(form, SparseForm):
             return None
         if self.seconds is None:
             self.seconds = form.seconds
-        return form if FACTORS * self.seconds <= self.settings.proof_seconds() else None
+        return (
+            form
+            if FACTORS_PER_CERTIFICATE * self.seconds <= self.settings.proof_seconds()
+            else None
+        )
 
     def _bottom(self, dual: Any, image: Any) -> Bottom:
-        """λ_min where there is no such pencil, a little below it: 𝒜*(1) = I to rounding only."""
+        """λ_min if there is no such pencil, slightly lowered: 𝒜*(1) = I only up to rounding."""
         operator, settings = self.problem.objective.dual_operator(dual), self.settings
         share = needed(self.problem.objective.value(image), image.factor, settings)
         if operator.order > EXACT_ORDER and operator.place.is_host:

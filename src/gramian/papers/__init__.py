@@ -1,1 +1,1 @@
-"""The algorithms of the papers and their baselines, each readable beside its box."""
+"""The algorithms of the papers and their baselines, in the notation of the papers."""

@@ -16,10 +16,10 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-PATIENCE = 50
-MEMORY = 10
-RAISE_EVERY = 50
-RAISE = 3.0
+MAX_QUIET_ITERATIONS = 50
+CORRECTION_PAIRS = 10
+ITERATIONS_PER_RAISE = 50
+PENALTY_GROWTH = 3.0
 
 
 def admm(
@@ -35,10 +35,10 @@ def admm(
 
         X ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  Y ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  U ← U + X − Y.
 
-    Both subproblems are convex and are solved by `inner` L-BFGS iterations. ρ starts at the
-    curvature of f unless told, and is raised now and then while X and Y stay apart: the problem is
-    not convex in both, and a small ρ lets them wander. Where F runs away, ρ was far too small,
-    and the run starts again with more. The answer is YYᵀ.
+    Both subproblems are convex and are solved by `inner` L-BFGS iterations. The default of ρ is
+    the curvature of f; it is raised at intervals while X and Y differ, since the problem is not
+    jointly convex and a small ρ lets them diverge. If F diverges, the run restarts with a larger
+    ρ. The solution is YYᵀ.
     """
     objective = problem.objective
     X = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
@@ -48,7 +48,7 @@ def admm(
     value, quiet, k = np.inf, 0, 0
     start, limit = X, 10 * abs(objective.value(objective.image(X[:, :0])))
     limit += 10 * abs(objective.value(objective.image(X)))
-    while quiet < PATIENCE:
+    while quiet < MAX_QUIET_ITERATIONS:
         image = objective.image(Y)
         new = objective.value(image)
         certificate = certify_image(problem, image) if k % check == 0 else None
@@ -59,10 +59,10 @@ def admm(
         X = _solve(objective, X, Y, Y - U, rho, inner)
         Y = _solve(objective, Y, X, X + U, rho, inner)
         U = U + X - Y
-        if k % RAISE_EVERY == 0 and norm(X - Y) ** 2 > 1e-8 * norm(Y) ** 2:
-            rho, U = RAISE * rho, U / RAISE
+        if k % ITERATIONS_PER_RAISE == 0 and norm(X - Y) ** 2 > 1e-8 * norm(Y) ** 2:
+            rho, U = PENALTY_GROWTH * rho, U / PENALTY_GROWTH
         if objective.value(objective.image(Y)) > limit:
-            rho, X, Y, U = RAISE * rho, start, start, 0.0 * U
+            rho, X, Y, U = PENALTY_GROWTH * rho, start, start, 0.0 * U
     return at_rest(problem, settings)
 
 
@@ -80,5 +80,7 @@ def _solve(
         slope = objective.gradient(image) @ other + rho * away
         return Point(x, value, xp.reshape(slope, (-1,)))
 
-    found = quasi_newton(evaluate, xp.reshape(start, (-1,)), iterations=steps, memory=MEMORY)
+    found = quasi_newton(
+        evaluate, xp.reshape(start, (-1,)), iterations=steps, memory=CORRECTION_PAIRS
+    )
     return xp.reshape(found.x, start.shape)

@@ -1,4 +1,4 @@
-"""Nesterov's accelerated gradient on the factor: another of BiS's rivals."""
+"""Nesterov's accelerated gradient on the factor, a baseline of BiS."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-STALLED_ITERATIONS = 50
+MAX_QUIET_ITERATIONS = 50
 """Consecutive iterations without a decrease above rounding that end the run."""
 
 
 def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20) -> Run:
     """L ← P − (1/η) ∂F/∂P at P = L + ((t − 1)/t⁺)(L − L⁻), backtracking on η (BiS §IV).
 
-    F(LLᵀ) is not convex in L, so the momentum is dropped whenever F rises.
+    F(LLᵀ) is not convex in L, so the momentum is reset when F increases.
     """
     objective = problem.objective
     L = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
@@ -29,7 +29,7 @@ def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
     t, value = 1.0, objective.value(image)
     eta = _first_scale(L, objective.gradient_factor(image))
     k, quiet = 0, 0
-    while quiet < STALLED_ITERATIONS:
+    while quiet < MAX_QUIET_ITERATIONS:
         certificate = certify_image(problem, image) if k % check == 0 else None
         yield Step(L, value, certificate, {"step": 1 / eta})
         gradient, at_P = objective.gradient_factor(ahead), objective.value(ahead)
@@ -54,6 +54,6 @@ def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
 
 
 def _first_scale(L: Array, gradient: Array) -> float:
-    """A step that would move L by a tenth of its size."""
+    """The inverse of a step that moves L by a tenth of its size."""
     size = norm(L)
     return max(10 * norm(gradient) / max(size, 1e-300), 1e-300)

@@ -1,4 +1,4 @@
-"""f(X, Y) = F(½(XYᵀ + YXᵀ)): what BiS and ADMM see of an objective, one side held at a time."""
+"""f(X, Y) = F(½(XYᵀ + YXᵀ)), its partial gradient and Lipschitz constant, for BiS and ADMM."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def value(objective: Objective, X: Array, Y: Array) -> float:
 
 
 def gradient(objective: Objective, X: Array, Y: Array) -> Array:
-    """∇_X f(X, Y) = ∇F(M)Y; f is symmetric, so ∇_Y f is the same with the sides changed."""
+    """∇_X f(X, Y) = ∇F(M)Y; f is symmetric, so that ∇_Y f follows by exchanging X and Y."""
     return objective.gradient(objective.pair_image(X, Y)) @ Y
 
 
 def lipschitz(objective: Objective, X: Array, Y: Array, slope: Array, guess: float) -> float:
     """A local Lipschitz constant of ∇_X f(·, Y) along its gradient.
 
-    Exact for a quadratic F, where the gradient is affine in X; otherwise the least of guess·2ʲ
-    for which a step of its inverse falls as its model says.
+    Exact for a quadratic F, whose gradient is affine in X; otherwise the smallest guess·2ʲ for
+    which a step of its inverse decreases f as the quadratic model predicts.
     """
     length = norm(slope)
     if length == 0:

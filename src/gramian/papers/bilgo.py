@@ -37,7 +37,7 @@ def bilgo(
 
     Every `local_every` atoms a local search ("lbfgs", or "cg" with the quartic step of LRO)
     refines L, which is the paper's BILGO-LS; ``local=None`` is plain BILGO. The printed stopping
-    tests, small relative change, are replaced by the KKT residuals and the certified gap.
+    tests (small relative change) are replaced by the KKT residuals and the certified gap.
     """
     if local is not None and local not in LOCAL_SEARCHES:
         raise ValueError(f"local must be None or one of {sorted(LOCAL_SEARCHES)}, got {local!r}")

@@ -21,17 +21,17 @@ DELTA = 0.99
 """δ_ω of eqs. (17) and (18)."""
 
 EPSILON = 1e-6
-"""ε of eq. (30), as a share of the Lipschitz constant."""
+"""ε of eq. (30), relative to the Lipschitz constant."""
 
-PATIENCE = 200
-CAUTION = 64.0
-LARGEST = 20.0
-"""μ is kept within so many times L."""
+MAX_QUIET_ITERATIONS = 200
+MAX_CAUTION = 64.0
+MAX_MU_RATIO = 20.0
+"""Upper bound of μ, in units of L."""
 
 
 @dataclass
 class Side:
-    """One of the two blocks: X_{k−1}, X_{k−2} and the Lipschitz constants that go with them."""
+    """One of the two blocks: X_{k−1}, X_{k−2} and their Lipschitz constants."""
 
     now: Array
     before: Array
@@ -56,16 +56,16 @@ def bis(
     extrapolate: bool = True,
     check: int = 20,
 ) -> Run:
-    """min f(X, Y) + ½γ‖X − Y‖² over both, eq. (11), by one prox-linear step on each in turn:
+    """min f(X, Y) + ½γ‖X − Y‖² over both, eq. (11), by alternating prox-linear steps:
 
         X ← αX̂ᵍᵈ + (1 − α)Y,  α = L/(L + γ),  X̂ᵍᵈ = X̂ − ∇_X f(X̂, Y)/L          (23)–(24)
 
     and the same for Y with X. γ is set by `rule` 1, γ_k = μ_k + ε (30), or 2, the largest μ so far
-    (31). The answer is YYᵀ. The paper's (27) is 0/0 where Y = X̂, and without bound near it, which
-    freezes both sides: μ is kept within a multiple of L (a γ above L/4 is enough by Theorem 2).
+    (31). The solution is YYᵀ. The paper's (27) is 0/0 at Y = X̂ and unbounded near it, which stops
+    both sides: μ is limited to a multiple of L (a γ above L/4 suffices by Theorem 2).
     ω_{k−1} = (t_{k−1} − 1)/t_k. The Lipschitz constants are those along the gradient, as in the
-    paper, and so may be too small: when F rises momentum is dropped and they are doubled for a
-    while.
+    paper, and may be too small: when F increases, momentum is reset and they are doubled
+    temporarily.
     """
     if rule not in (1, 2):
         raise ValueError(f"rule must be 1 (eq. 30) or 2 (eq. 31), got {rule!r}")
@@ -74,7 +74,7 @@ def bis(
     first = max(_curvature(objective, start), 1e-300)
     X, Y = Side(start, start, first, first), Side(start, start, first, first)
     t, gamma, value, quiet, k, caution = 1.0, 0.0, np.inf, 0, 0, 1.0
-    while quiet < PATIENCE:
+    while quiet < MAX_QUIET_ITERATIONS:
         image = objective.image(Y.now)
         new = objective.value(image)
         certificate = certify_image(problem, image) if k % check == 0 else None
@@ -82,7 +82,7 @@ def bis(
         yield Step(Y.now, new, certificate, {"gamma": gamma, "difference": difference})
         quiet = quiet + 1 if value - new <= 1e-15 * abs(new) else 0
         rises = new > value + 1e-12 * abs(value)
-        caution = min(2 * caution, CAUTION) if rises else max(1.0, 0.98 * caution)
+        caution = min(2 * caution, MAX_CAUTION) if rises else max(1.0, 0.98 * caution)
         t = 1.0 if rises or not extrapolate else t
         value, k = new, k + 1
         t_next = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
@@ -102,7 +102,7 @@ def _step(
     rule: int | None,
     caution: float,
 ) -> float:
-    """Move one side by (23); with a rule, first renew γ from μ of (27), which is returned."""
+    """Move one side by (23); with a rule, first update γ from μ of (27), which is returned."""
     ahead = side.extrapolated(omega)
     slope = biconvex.gradient(objective, ahead, other)
     local = biconvex.lipschitz(objective, ahead, other, slope, side.L)
@@ -115,10 +115,10 @@ def _step(
 
 
 def _mu(L: float, difference: Array, slope: Array) -> float:
-    """μ = [L + 2 tr((Y − X̂)ᵀ∇f)/‖Y − X̂‖²]₊, eq. (27), kept within a multiple of L."""
+    """μ = [L + 2 tr((Y − X̂)ᵀ∇f)/‖Y − X̂‖²]₊, eq. (27), limited to a multiple of L."""
     square = inner(difference, difference)
     turn = 2 * inner(difference, slope)
-    return float(np.clip(L + turn / max(square, 1e-300), 0.0, LARGEST * L))
+    return float(np.clip(L + turn / max(square, 1e-300), 0.0, MAX_MU_RATIO * L))
 
 
 def _curvature(objective: Objective, start: Array) -> float:

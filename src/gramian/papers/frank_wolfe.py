@@ -1,4 +1,4 @@
-"""Frank–Wolfe over the spectrahedron, and over the cone where its trace can be bounded."""
+"""Frank–Wolfe over the spectrahedron, and over the cone if the trace can be bounded."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gramian.reductions.variants import smoothed
 
 Array = NDArray[np.floating]
 
-STEPS = ("hazan", "exact", "away")
-COLUMNS = 200
-"""Atoms kept before the factor is compressed to the columns that carry something."""
+STEP_RULES = ("hazan", "exact", "away")
+MAX_COLUMNS = 200
+"""Number of columns above which the factor is compressed."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """It needs a trace: one that the domain fixes, or one that the objective bounds."""
+    """Why the method does not accept the problem: it needs a fixed or a bounded trace."""
     if settings.rank is not None and settings.rank < problem.order:
-        return "it adds an atom at every step, and cannot keep a limit on the rank"
+        return "it adds an atom at every step and cannot limit the rank"
     if _trace(problem) is None:
         return "nothing bounds the trace of M: no fixed trace, and no term of F that grows with it"
     return None
@@ -50,13 +50,13 @@ def frank_wolfe(
     """M ← (1 − η)M + ητvvᵀ with v the leading eigenvector of −∇F(M), τ the trace.
 
     `step` is "hazan" (η = 2/(t + 1), DML-eig Table 1), "exact" (the best η in [0, 1]) or "away"
-    (the better of that and a step that takes weight from the worst atom: BILGO's stated future
-    work). With `local`, every few atoms L-BFGS refines the factor at its trace (Laue's hybrid,
+    (the better of that and a step that removes weight from the worst atom: BILGO's stated future
+    work). With `local`, L-BFGS refines the factor at its trace every few atoms (Laue's hybrid,
     which BiS calls FW). `smoothing` starts a loss with a μ at that larger μ and lowers it with
     1/√t to the problem's own. The Frank–Wolfe gap is the trace bound of the certificate.
     """
-    if step not in STEPS:
-        raise ValueError(f"step must be one of {STEPS}, got {step!r}")
+    if step not in STEP_RULES:
+        raise ValueError(f"step must be one of {STEP_RULES}, got {step!r}")
     domain, bound = problem.domain, _trace(problem)
     assert bound is not None
     L, vector, t = factor, None, 0
@@ -82,12 +82,12 @@ def frank_wolfe(
             L = _searched(objective, working, atom, gradient, bound, away=step == "away")
         if local and t % local_every == 0:
             L = lbfgs.descend(objective, L, settings, iterations=50, domain=domain)
-        if L.shape[1] > min(COLUMNS, 2 * problem.order):
+        if L.shape[1] > min(MAX_COLUMNS, 2 * problem.order):
             L = compress(L, problem.order)
 
 
 def _trace(problem: Problem) -> float | None:
-    """The trace that is fixed, or one that no optimum exceeds."""
+    """The fixed trace, or an upper bound on the trace of the optima."""
     if problem.domain.trace is not None:
         return problem.domain.trace
     objective = problem.objective
@@ -96,7 +96,7 @@ def _trace(problem: Problem) -> float | None:
 
 
 def _smoothed(objective: Objective, smoothing: float | None, t: int) -> Objective:
-    """The objective with μ_t = smoothing/√(t + 1), never below its own."""
+    """The objective with μ_t = smoothing/√(t + 1), at least its own μ."""
     if smoothing is None:
         return objective
     own = getattr(getattr(objective, "loss", None), "mu", None)
@@ -111,7 +111,7 @@ def _mix(L: Array, atom: Array, eta: float) -> Array:
 def _searched(
     objective: Objective, image: Any, atom: Array, gradient: Any, bound: float, *, away: bool
 ) -> Array:
-    """The best point towards the atom or, if that wins more, away from the worst column."""
+    """The best point towards the atom or, if F is lower there, away from the worst column."""
     L = image.factor
     restriction = objective.blend(image, objective.image(atom)).restriction
     eta, value = _best(restriction, lambda eta: np.array([1 - eta, eta]), 1.0)
@@ -139,7 +139,7 @@ def _searched(
 def _best(
     restriction: Restriction, theta: Callable[[float], Array], limit: float
 ) -> tuple[float, float]:
-    """The best η in [0, limit] of a convex function of one variable, ends included."""
+    """The best η in [0, limit] for a convex function of one variable, ends included."""
     found = scipy.optimize.minimize_scalar(
         lambda eta: restriction.value(theta(eta)),
         bounds=(0.0, limit),

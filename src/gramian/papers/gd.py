@@ -1,4 +1,4 @@
-"""Gradient descent on the factor, with the exact step: the plainest of BiS's rivals."""
+"""Gradient descent on the factor with the exact step, a baseline of BiS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop shared by the rank-one methods: M ← αM + βvvᵀ, by rules of their own."""
+"""The loop shared by the rank-one methods M ← αM + βvvᵀ."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-CHEAP_ORDER = 100
-"""Up to this order a certificate costs less than the step, and is taken at every iterate."""
+MAX_CHEAP_ORDER = 100
+"""Order up to which a certificate costs less than a step and is computed at every iterate."""
 
-SHARPEN_BELOW = 1e-2
-"""Relative gap below which certificates take an eigenvalue more exact than the step needs."""
+MAX_SHARPENED_GAP = 1e-2
+"""Relative gap below which certificates use a more accurate eigenvalue than the step needs."""
 
 Atom = Callable[[Any, EigenPair], Array]
 """The vector v to add, from the image of M and the leading eigenpair of −∇F(M)."""
 
 Refine = Callable[[Array, int], Array]
-"""A local search on the factor, told the iteration; it may change nothing."""
+"""A local search on the factor, called with the iteration; it may return the same factor."""
 
 
 def greedy(
@@ -47,10 +47,10 @@ def greedy(
     eigen_tol: float = 1e-4,
     certify_every: int = 10,
 ) -> Run:
-    """M⁰ = LLᵀ, then one atom an iteration until the KKT conditions hold.
+    """M⁰ = LLᵀ, then one atom per iteration until the KKT conditions hold.
 
-    Yields λ_max(−∇F), the slack ‖∇F·M‖, α and β; the factor [√α L | √β v] is compressed to
-    the rank allowed, so it never grows without bound.
+    Yields λ_max(−∇F), the slack ‖∇F·M‖, α and β; the factor [√α L | √β v] is compressed to the
+    maximum rank.
     """
     objective = problem.objective
     limit = min(settings.rank or problem.order, problem.order)
@@ -98,7 +98,7 @@ def greedy(
 
 
 def _hinted(settings: Settings, vector: Any) -> Any:
-    """The direction that a proof found and Lanczos did not, once; else the last eigenvector."""
+    """A direction found by a proof (used once), or else the last eigenvector."""
     hint, settings.hint.vector = settings.hint.vector, None
     return vector if hint is None else hint
 
@@ -106,19 +106,19 @@ def _hinted(settings: Settings, vector: Any) -> Any:
 def _certificate(
     problem: Problem, image: Any, pair: EigenPair, k: int, every: int
 ) -> Certificate | None:
-    if k % every and problem.order > CHEAP_ORDER:
+    if k % every and problem.order > MAX_CHEAP_ORDER:
         return None
-    if problem.order <= EXACT_ORDER:  # where λ_min is computed, not estimated
+    if problem.order <= EXACT_ORDER:  # λ_min is computed, not estimated
         return certify_image(problem, image)
     guess = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
     cheap = certify_image(problem, image, bottom=guess)
-    # Only near the answer is a sharper eigenvalue worth its price.
-    near = cheap.relative_gap is None or cheap.relative_gap < SHARPEN_BELOW
+    # A more accurate eigenvalue is only needed near the optimum.
+    near = cheap.relative_gap is None or cheap.relative_gap < MAX_SHARPENED_GAP
     return certify_image(problem, image) if near else cheap
 
 
 def _within(objective: Objective, old: Any, new: Any, limit: int) -> Any:
-    """The new image within the rank limit, or the old one where the cut costs more than it won."""
+    """The new image within the rank limit, or the old one if the cut increases F above it."""
     if new.factor.shape[1] <= limit:
         return new
     cut = objective.image(compress(new.factor, limit))

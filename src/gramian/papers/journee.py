@@ -16,10 +16,10 @@ Array = NDArray[np.floating]
 def journee(
     problem: Problem, factor: Array, settings: Settings, *, eigen: Method = "krylov"
 ) -> Run:
-    """Add the leading eigenvector of −∇F with the best π ≥ 0, and never shrink what is there.
+    """Add the leading eigenvector of −∇F with the best π ≥ 0, without shrinking M.
 
-    It stops descending where λ_max(−∇F) ≤ 0 although ⟨∇F, M⟩ may be far from 0: a reference for
-    BILGO's Fig. 2, not a method to use.
+    F stops decreasing at λ_max(−∇F) ≤ 0 although ⟨∇F, M⟩ may be far from 0: a reference for
+    BILGO's Fig. 2, not recommended for use.
     """
     return greedy(
         problem,

@@ -22,11 +22,11 @@ Array = NDArray[np.floating]
 
 
 class UnboundedError(Exception):
-    """F falls for ever along a line of factors."""
+    """F is unbounded below along a line of factors."""
 
 
 REFRESH_STEPS = 50
-"""Steps after which an image that is updated from step to step is computed afresh."""
+"""Steps after which an image that is updated incrementally is recomputed."""
 
 
 def conjugate_gradient(
@@ -39,9 +39,9 @@ def conjugate_gradient(
     """Images of L_t and ∂F/∂L_t for Polak–Ribière⁺ directions Δ_t, until no step descends.
 
     ρ = max(0, ⟨∂F_t, ∂F_t − ∂F_{t−1}⟩ / ⟨∂F_{t−1}, ∂F_{t−1}⟩), Δ_t = −∂F_t + ρΔ_{t−1}. (The paper
-    prints the denominator at t; Polak and Ribière's is at t − 1.) A direction that does not
-    descend is replaced by −∂F_t, and every one is where not `conjugate`. With a preconditioner B_t,
-    which may change from step to step, it is B_t∂F_t in the directions and in the products.
+    prints the denominator at t; Polak and Ribière's is at t − 1.) A direction of ascent is replaced
+    by −∂F_t, and without `conjugate` every direction is. With a preconditioner B_t, which may
+    change between steps, B_t∂F_t is used in the directions and in the products.
     """
     image = objective.image(factor)
     gradient = objective.gradient_factor(image)
@@ -79,7 +79,7 @@ def descend(
     if factor.shape[1] == 0:
         return factor
     first = None
-    with suppress(UnboundedError):  # the search over atoms is the one to say so
+    with suppress(UnboundedError):  # detected by the search over atoms
         for t, (image, gradient) in enumerate(conjugate_gradient(objective, factor)):
             factor = image.factor
             size = norm(gradient)
@@ -92,8 +92,8 @@ def descend(
 def lro(problem: Problem, factor: Array, settings: Settings, *, check: int = 20) -> Run:
     """Minimise F(LLᵀ) over L of the given rank.
 
-    Every `check` steps ω = λ_max(−∇F) and the gap are measured: a small change of F or L, the
-    paper's test, is not optimality.
+    Every `check` steps ω = λ_max(−∇F) and the gap are computed: a small change of F or L, the
+    paper's test, does not imply optimality.
     """
     return line_searched(problem, factor, settings, check=check, conjugate=True)
 
@@ -101,7 +101,7 @@ def lro(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
 def line_searched(
     problem: Problem, factor: Array, settings: Settings, *, check: int, conjugate: bool
 ) -> Run:
-    """The run of a method that moves the factor along lines by exact steps."""
+    """The run of a method with exact line searches on the factor."""
     objective = problem.objective
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)

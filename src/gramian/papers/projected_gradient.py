@@ -1,4 +1,4 @@
-"""Nesterov's accelerated projected gradient on the dense M: the slow, independent reference."""
+"""Nesterov's accelerated projected gradient on the dense M: a slow, independent reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import beside, inner
 from gramian.bounds import certify
 from gramian.domains import Domain, project
-from gramian.methods.base import Run, Settings, Step, entering, falls_for_ever
+from gramian.methods.base import Run, Settings, Step, entering, is_unbounded_on_ray
 from gramian.objectives import Objective
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.problem import Problem
@@ -16,18 +16,18 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-LIMIT = 5000
-"""Each iteration takes a full eigenvalue decomposition of this order."""
+MAX_ORDER = 5000
+"""Maximum order: each iteration takes a full eigenvalue decomposition."""
 
-PATIENCE = 100
+MAX_QUIET_ITERATIONS = 100
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """It keeps M dense, of whatever rank."""
-    if problem.order > LIMIT:
-        return f"it keeps M dense, up to order {LIMIT}, and this problem has {problem.order}"
+    """Why the method does not accept the problem; None if it does."""
+    if problem.order > MAX_ORDER:
+        return f"it keeps M dense, up to order {MAX_ORDER}, and this problem has {problem.order}"
     if settings.rank is not None and settings.rank < problem.order:
-        return "its projections cannot keep a limit on the rank"
+        return "its projections cannot limit the rank"
     return None
 
 
@@ -35,10 +35,10 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 def projected_gradient(
     problem: Problem, factor: Array, settings: Settings, *, certify_every: int = 10
 ) -> Run:
-    """M ← P(Y − ∇F(Y)/η), Y extrapolated with t_k, backtracking on η, restart when F rises.
+    """M ← P(Y − ∇F(Y)/η), Y extrapolated with t_k, backtracking on η, restart when F increases.
 
-    P is the projection onto the domain by a full eigenvalue decomposition. Ends where F has not
-    fallen for `PATIENCE` steps.
+    P is the projection onto the domain by a full eigenvalue decomposition. Ends when F has not
+    decreased for `MAX_QUIET_ITERATIONS` steps.
     """
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
@@ -51,11 +51,11 @@ def projected_gradient(
         quiet = 0 if new_value < least - 1e-15 * abs(least) else quiet + 1
         least = min(least, new_value)
         L = _factor(eigenvalues, vectors)
-        due = k % certify_every == 0 or quiet == PATIENCE
+        due = k % certify_every == 0 or quiet == MAX_QUIET_ITERATIONS
         yield Step(L, new_value, certify(problem, L) if due else None)
-        if quiet == PATIENCE:
+        if quiet == MAX_QUIET_ITERATIONS:
             return Status.STALLED
-        if due and not domain.bounded and falls_for_ever(objective, objective.image(L)):
+        if due and not domain.bounded and is_unbounded_on_ray(objective, objective.image(L)):
             return Status.UNBOUNDED
         k += 1
         if new_value > value:
@@ -67,7 +67,7 @@ def projected_gradient(
 
 
 def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[Array, Array, float]:
-    """The projected step from Y as (eigenvalues, eigenvectors), η raised until it models F."""
+    """The projected step from Y as (eigenvalues, eigenvectors), η raised until it majorises F."""
     G, at_Y = gradient_dense(objective, Y), value_dense(objective, Y)
     while True:
         eigenvalues, vectors = project(domain, Y - G / eta)

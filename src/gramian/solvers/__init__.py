@@ -1,4 +1,4 @@
-"""Solvers: each sees an objective and a domain, never a data set."""
+"""Solvers: each works on an objective and a domain, independently of the data."""
 
 from gramian.checkpoint import CheckpointError, checkpoints
 from gramian.solvers.registry import available

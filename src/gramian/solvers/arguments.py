@@ -1,4 +1,4 @@
-"""What a run is told, checked before anything is done."""
+"""Validation of the arguments of `minimize`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PROOFS = ("auto", "proved", "estimated")
 
 
 def check_proof(proof: str) -> None:
-    """Refuse a way to end that there is none of."""
+    """Raise ValueError if `proof` is unknown."""
     if proof not in PROOFS:
         raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
 
 
 def is_single(dtype: Any) -> bool:
-    """Whether first-order steps are to be taken in float32."""
+    """Whether first-order steps are computed in float32."""
     if dtype is None:
         return False
     try:
@@ -45,7 +45,7 @@ def settings_for(
     random_state: Any,
     started: float,
 ) -> Settings:
-    """What every solver is told, checked."""
+    """The settings of a run, validated."""
     if rank is not None:
         if not isinstance(rank, Integral) or isinstance(rank, bool):
             raise ValueError(f"rank must be a whole number, got {rank!r}")
@@ -64,7 +64,7 @@ def settings_for(
 
 
 def iteration_limit(max_iter: int | None, default: float) -> float:
-    """The maximum number of iterations, checked."""
+    """The maximum number of iterations, validated."""
     if max_iter is None:
         return default
     if not isinstance(max_iter, Integral) or max_iter < 0:
@@ -73,7 +73,7 @@ def iteration_limit(max_iter: int | None, default: float) -> float:
 
 
 def check_options(solver: Solver, options: dict[str, Any], own: Iterable[str]) -> None:
-    """Refuse options that the solver has not, naming the nearest of its own and of `own`."""
+    """Raise TypeError for unknown options; suggest the closest one of the solver and of `own`."""
     unknown = sorted(set(options) - set(solver.options))
     if unknown:
         near = difflib.get_close_matches(unknown[0], [*own, *solver.options], n=1)

@@ -1,4 +1,4 @@
-"""The solvers by name, and what each accepts."""
+"""The solvers by name, and the problems that each accepts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gramian.solvers.auto import auto
 
 ANY = "any objective and domain"
 CONE = "any objective over M ⪰ 0"
-QUADRATIC = f"squared losses and quadratics, any domain, order up to {bridge.ORDER_LIMIT}"
+QUADRATIC = f"squared losses and quadratics, any domain, order up to {bridge.MAX_ORDER}"
 
 SOLVERS = {
     solver.name: solver
@@ -45,14 +45,14 @@ SOLVERS = {
         Solver(
             "whitened",
             white.whitened,
-            "L-BFGS where the graph's Laplacian is the identity",
+            "L-BFGS in coordinates in which the graph's Laplacian is the identity",
             "distances along a connected graph over M ⪰ 0 (unfolding)",
             white.refusal,
         ),
         Solver(
             "interior",
             inside.interior,
-            "the same beside the central path of the dual",
+            "L-BFGS and the central path of the dual, alternating",
             "squared distances along a connected graph of some hundred points over M ⪰ 0",
             inside.refusal,
         ),
@@ -70,15 +70,15 @@ SOLVERS = {
         Solver(
             "alternating",
             halved.alternating,
-            "least squares row by row, either half of the factor held, mixed",
-            "squares of some entries of a block beside its trace (completion)",
+            "least squares row by row for one half of the factor at a time, mixed",
+            "squares of some entries of a block plus the trace (completion)",
             halved.refusal,
             on_host=True,
         ),
         Solver(
             "eigenbasis",
             split.eigenbasis,
-            "splitting where the Hessian is diagonal",
+            "splitting in the basis in which the Hessian is diagonal",
             "tr((AM)² + BM² + 2CM) with commuting A and B over M ⪰ 0, moderate order",
             split.refusal,
         ),
@@ -86,23 +86,23 @@ SOLVERS = {
             "projected-gradient",
             projected.projected_gradient,
             "Nesterov's method with full eigenvalue projections",
-            f"any objective and domain, order up to {projected.LIMIT}",
+            f"any objective and domain, order up to {projected.MAX_ORDER}",
             projected.refusal,
             max_iter=20_000,
         ),
         Solver(
             "central-path",
             central.central_path,
-            "Newton's method with a barrier on M and on corners of the loss",
-            f"a loss of a linear map over M ⪰ 0, order up to {central.LARGEST}, few terms",
+            "Newton's method with a barrier on M and on kinks of the loss",
+            f"a loss of a linear map over M ⪰ 0, order up to {central.MAX_ORDER}, few terms",
             central.refusal,
             on_host=True,
         ),
         Solver(
             "primal-dual",
             written.primal_dual,
-            "interior points of a quadratic that is written out",
-            f"squared losses and quadratics, any domain, order up to {written.LARGEST}",
+            "primal-dual interior points of an explicit quadratic",
+            f"squared losses and quadratics, any domain, order up to {written.MAX_ORDER}",
             written.refusal,
             on_host=True,
         ),
@@ -117,7 +117,7 @@ SOLVERS = {
         Solver(
             "sqlp",
             bridge.sqlp,
-            "the same by a second-order cone",
+            "conic with the quadratic as a second-order cone",
             QUADRATIC,
             bridge.refusal,
             on_host=True,
@@ -125,7 +125,7 @@ SOLVERS = {
         Solver(
             "scsdp",
             bridge.scsdp,
-            "the same by a Schur complement",
+            "conic with the quadratic as a Schur complement",
             QUADRATIC + ", few rows",
             bridge.schur_refusal,
             on_host=True,
@@ -147,7 +147,7 @@ SOLVERS = {
 
 @dataclass(frozen=True)
 class SolverTable:
-    """The solvers and what each accepts; prints as a table, iterates over the names."""
+    """The solvers with summaries; prints as a table and iterates over the names."""
 
     rows: tuple[tuple[str, str, str], ...]
 
@@ -158,7 +158,7 @@ class SolverTable:
         return len(self.rows)
 
     def _repr_html_(self) -> str:
-        """As notebooks show it."""
+        """The HTML table shown by notebooks."""
         return html.table("solvers", ["name", "what it does", "what it accepts"], self.rows)
 
     def __str__(self) -> str:
@@ -167,12 +167,12 @@ class SolverTable:
 
 
 def available() -> SolverTable:
-    """Every solver: its name, what it does, what it accepts."""
+    """Every solver: its name, a summary and the problems it accepts."""
     return SolverTable(tuple((s.name, s.summary, s.accepts) for s in SOLVERS.values()))
 
 
 def find(name: str | Callable[..., Any]) -> Solver:
-    """The solver of that name, or an error with the near ones; of a function, its loop."""
+    """The solver of that name, or the loop around a function; raise ValueError if unknown."""
     if callable(name):
         return by_function(name)
     if not isinstance(name, str) or name not in SOLVERS:
@@ -185,11 +185,11 @@ def find(name: str | Callable[..., Any]) -> Solver:
 def check_accepts(
     solver: Solver, problem: Problem, settings: Settings, there: Place = HOST
 ) -> None:
-    """Refuse a problem the solver cannot take, before it starts, naming the ones that can."""
+    """Raise ValueError if the solver does not accept the problem; name those that do."""
 
     def refusal(asked: Solver) -> str | None:
         if asked.on_host and not there.is_host:
-            return f"it computes on the host, and device={str(there.device)!r} was asked for"
+            return f"it computes on the host only, but device={str(there.device)!r} was given"
         return asked.refusal(problem, settings)
 
     reason = refusal(solver)
