@@ -3,19 +3,18 @@
 from contextlib import redirect_stdout
 from io import StringIO
 
-from tests.first_screen import README, alike, snippets
+from tests.first_screen import README, ROOT, alike, snippets
 
 MOST_LINES = 120
 
 
 def test_snippets_print_what_the_readme_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    scope: dict = {}
     assert len(snippets()) == 3
-    for code, said in snippets():
+    for code, said in snippets():  # each in a scope of its own: it may be pasted alone
         printed = StringIO()
         with redirect_stdout(printed):
-            exec(compile(code, "README.md", "exec"), scope)
+            exec(compile(code, "README.md", "exec"), {})
         assert alike(printed.getvalue(), said), printed.getvalue()
 
 
@@ -27,3 +26,14 @@ def test_figures_may_differ_by_a_sample_and_words_not_at_all():
 
 def test_the_first_screen_is_short():
     assert len(README.splitlines()) <= MOST_LINES
+
+
+def test_commands_begin_in_the_folder_of_their_files():
+    first, *lines = README.split("## From the command line")[1].split("```")[1].split("\n")[1:-1]
+    assert first == "cd examples/data"
+    read = [line.split()[2] for line in lines if line.split()[1] != "recommend"]
+    assert all((ROOT / "examples" / "data" / name).exists() for name in read)
+
+
+def test_the_name_gm_is_introduced_before_its_use():
+    assert -1 < README.find("import gramian as gm") < README.find("`gm.")

@@ -37,8 +37,7 @@ CHANCE = 0.05
 """The probability of a coin that is as one-sided, up to which a difference is not chance."""
 
 FOLDS, QUICK = 5, 2.0
-"""Parts of the samples, each held out once where a fit takes no more than so many seconds; one of
-them otherwise."""
+"""Number of folds, and seconds of a fit up to which all of them are held out; otherwise one is."""
 
 MOST_ASKED = 5000
 """Rows that k-NN is asked about at most, chosen by chance where there are more."""
@@ -117,7 +116,9 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
     X, y : the samples it was fitted to
     k : int
     seconds : float
-        The time of a fit: up to `QUICK` all folds are held out, otherwise one.
+        The time of the fit. All folds are held out if it, or the fit to the first fold, took at
+        most `QUICK` seconds and the time limit permits; otherwise one. The first fit of a process
+        includes compilation, so it can take much longer than those of the folds.
     """
     y = np.asarray(y)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -129,10 +130,12 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
     wrong: list[Array] = []
     plain = 0
     parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several])
-    chosen = [several[part] for _, part in parts][: folds if kept or seconds <= QUICK else 1]
+    chosen = [several[part] for _, part in parts]
+    quick = kept or seconds <= QUICK
     for held_out in chosen:
         train = np.setdiff1d(np.arange(len(y)), held_out)
-        test = some(held_out, MOST_ASKED // len(chosen))
+        test = some(held_out, MOST_ASKED // (folds if quick else 1))
+        begun = _now()
         clock.phase("the verdict on held-out rows")
         try:
             again = _refitted(model, _rows(X, train), y[train], kept)
@@ -140,6 +143,10 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
             return untested(f"the model cannot be fitted to a part of the rows ({reason})")
         plain += again is not None and keeps_euclid(again)
         wrong.append(wrong_rows(again, _rows(X, train), y[train], _rows(X, test), y[test], k, kept))
+        took = _now() - begun
+        if not quick and (took > QUICK or clock.left() < 2 * folds * took):
+            break
+        quick = True
     where = f"{len(wrong)} of {folds} folds"
     if plain and not kept:
         where += f", of which {plain} kept Euclid's metric"
@@ -248,7 +255,8 @@ def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdic
         sentence = f"No better than Euclid's metric: {sentence}; keep your features."
     elif chance(better, worse) > CHANCE:
         sentence = (
-            f"No clear difference: {sentence}; {better} rows became right and {worse} wrong, "
+            f"No clear difference: {sentence}; "
+            f"{better} {'row' if better == 1 else 'rows'} became right and {worse} wrong, "
             "which is within chance."
         )
     elif better > worse:
@@ -275,6 +283,10 @@ def beyond_chance(gain: Array) -> bool:
 
 def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _now() -> float:
+    return clock.now()
 
 
 def _rows(X: Any, rows: Any) -> Any:

@@ -15,7 +15,13 @@ import gramian as gm
 from gramian.app.cli.exits import HEARD
 from gramian.app.cli.output import show
 from gramian.app.encoders import date_in, days
-from gramian.app.verdict import EUCLID_KEPT, edge_errors, keeps_euclid, verdict_of_metric
+from gramian.app.verdict import (
+    EUCLID_KEPT,
+    edge_errors,
+    keeps_euclid,
+    of_errors,
+    verdict_of_metric,
+)
 from gramian.metric import KTA
 from tests.app.cli.data import FLOWERS, ratings
 
@@ -287,7 +293,7 @@ def test_a_report_reads_what_predict_reads(run, folder):
 def test_euclid_that_was_kept_is_said_first(run, folder):
     """The folds of this set choose other weights than the model, which keeps Euclid's metric."""
     load_breast_cancer(as_frame=True).frame.to_csv("cells.csv", index=False)
-    line = ("metric", "cells.csv", "--label", "target", "--model", "m.gramian")
+    line = ("metric", "cells.csv", "--label", "target", "--method", "kta", "--model", "m.gramian")
     facts = told(run, *line)
     kept = gm.load("m.gramian")[1]
     assert kept.lam_ == 0 and keeps_euclid(kept)
@@ -514,3 +520,66 @@ def test_a_single_array_is_refused_before_the_work(run, folder, monkeypatch):
 def test_nothing_is_shown_twice(capsys):
     show("metric", {"verdict": "v", "held_out": {}}, as_json=False)
     assert capsys.readouterr().out.split() == ["metric", "v"]
+
+
+# --- stumbles of a new user --------------------------------------------------------------
+
+
+def cars() -> pd.DataFrame:
+    """A table with names, dates, classes and missing cells."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["weight", "power"])
+    frame.loc[3, "power"] = np.nan
+    return frame.assign(
+        name=[f"car {k % 29}" for k in range(30)],
+        year=[f"19{70 + k % 5}-01-01" for k in range(30)],
+        origin=np.resize(["USA", "Japan"], 30),
+    )
+
+
+def test_refusal_of_text_columns_names_all_options_at_once(run, folder):
+    cars().to_csv("cars.csv", index=False)
+    line = ("metric", "cars.csv", "--label", "origin")
+    assert refused(run, *line).endswith(
+        "other columns have missing cells; all at once: add --encode year --drop name "
+        "--missing median"
+    )
+    said = refused(run, *line, "--missing", "median")
+    assert said.endswith("all at once: add --encode year --drop name")
+    options = ("--encode", "year", "--drop", "name", "--missing", "median", "--no-verdict")
+    assert told(run, *line, *options)["samples"] == 30
+
+
+def test_one_option_is_not_repeated(run, folder):
+    cars().drop(columns="name").fillna(0.0).to_csv("cars.csv", index=False)
+    assert "all at once" not in refused(run, "metric", "cars.csv", "--label", "origin")
+
+
+def test_method_says_that_euclids_metric_was_kept_with_many_classes(run, folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
+    frame.assign(amount=rng.permutation(120) % 50).to_csv("amounts.csv", index=False)
+    facts = told(run, "metric", "amounts.csv", "--label", "amount")
+    assert facts["verdict"].startswith(EUCLID_KEPT)
+    assert facts["method"] == "auto (Euclid's metric)"
+
+
+@pytest.mark.parametrize(("passing", "folds"), [(0.5, 5), (3.0, 1)])
+def test_all_folds_are_held_out_if_only_the_first_fit_was_slow(monkeypatch, passing, folds):
+    times = iter(passing * np.arange(1000.0))
+    monkeypatch.setattr("gramian.app.verdict._now", lambda: next(times))
+    X, y = FLOWERS.data.to_numpy(), FLOWERS.target
+    model = KTA(lam=0.1).fit(X, y)
+    assert f"({folds} of 5 folds" in verdict_of_metric(model, X, y, seconds=2.5).sentence
+
+
+def test_one_row_is_singular_in_the_verdict():
+    wrong = np.zeros((10, 2))
+    wrong[0, 0], wrong[1:4, 1] = 1, 1
+    assert "; 1 row became right and 3 wrong" in of_errors(wrong, "3-NN", "1 of 5 folds").sentence
+
+
+def test_recommend_names_the_kind_of_another_model(run, folder):
+    run("metric", "flowers.csv", "--label", "species", "--method", "kta", "--model", "m.gramian")
+    said = refused(run, "recommend", "3", "--model", "m.gramian")
+    assert "m.gramian is a model of samples, not of ratings" in said

@@ -81,7 +81,7 @@ def test_a_limit_that_leaves_nothing_is_a_sentence(run, folder, monkeypatch):
     started = time.perf_counter()
     sentence = refused(run, "embed", "points.csv", "--time-limit", 0.3, "--out", "o.csv")
     assert time.perf_counter() - started < BUSY
-    assert "the time limit of 0.3 s ended" in sentence and "raise --time-limit" in sentence
+    assert "the time limit of 0.3 s ended" in sentence and "increase --time-limit" in sentence
     assert not (folder / "o.csv").exists()
 
 

@@ -271,7 +271,7 @@ def _refuse_nothing(fitted: Any, limit: float | None) -> None:
     if fitted.result_.status is Status.TIME_LIMIT and fitted.result_.rank == 0:
         raise click.ClickException(
             f"the time limit of {limit:g} s ended before anything was learned, so nothing was "
-            "written: raise --time-limit"
+            "written: increase --time-limit"
         )
 
 

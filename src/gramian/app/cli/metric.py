@@ -56,6 +56,7 @@ from gramian.metric import (
     LMNNEig,
     TripletMetric,
 )
+from gramian.metric._shrinkage import PLAIN
 
 METHODS: dict[str, Any] = {
     "auto": AutoMetric,
@@ -184,7 +185,7 @@ def metric(
             "samples": len(y),
             "features": X.shape[1],
             "classes": len(fitted.classes_),
-            "method": _told(method, fitted),
+            "method": _told(method, fitted, keeps_euclid(model)),
             **outcome(fitted.result_, fitted.certificate_, run.seconds),
             "neighbors": neighbors,
             **errors,
@@ -197,10 +198,12 @@ def metric(
     leave(fitted.result_.status)
 
 
-def _told(method: str, fitted: Any) -> str:
-    """The method, and the learner that an automatic choice took."""
+def _told(method: str, fitted: Any, kept: bool) -> str:
+    """The method, and the learner that an automatic choice took, or Euclid's metric if `kept`."""
     if method != "auto":
         return method
+    if kept:
+        return f"auto ({PLAIN})"
     path = getattr(fitted, "path_", None)
     return f"auto ({type(fitted.learner_).__name__ if path is None else path.name})"
 

@@ -191,8 +191,9 @@ def _note_seen(model: Any, file: Path, rows: Any, cols: Any) -> None:
 def _of_ratings(path: Path) -> Any:
     estimator = gm.load(path)
     if not isinstance(estimator, Completion):
-        name = type(estimator).__name__
-        raise click.ClickException(f"{path} is a model of {name}, not of ratings")
+        raise click.ClickException(
+            f"{path} is a model of samples, not of ratings: name one of 'gramian complete --model'"
+        )
     return estimator
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -37,6 +38,7 @@ from gramian.app.files import (
 )
 from gramian.app.files._write import write_rows
 from gramian.common import clock
+from gramian.common.storage import FileError
 
 ALL = "all"
 """Every column of text, for --encode."""
@@ -93,7 +95,7 @@ def samples(
     left_out, ids = _not_features(
         file, header, format, columns_in(drop, there), ids, {*asked, label}
     )
-    table = _read(file, label, left_out, asked, format, unknown or missing == "drop")
+    table = _read(file, label, left_out, asked, format, missing, unknown or missing == "drop")
     names = {} if ids is None else {ids: read_column(file, ids, format)}
     kinds = {name: _kind(file, name, cells) for name, cells in table.texts.items()}
     X, y = _with_texts(table, there), table.y
@@ -193,6 +195,7 @@ def _read(
     drop: list[str],
     encode: list[str],
     format: ReadOptions,
+    missing: str,
     unknown: bool,
 ) -> Table:
     """The columns of numbers, and as text those to encode: all, where there is nothing else."""
@@ -205,7 +208,11 @@ def _read(
         except TextColumnsError as refusal:
             plain = all(column.kind not in ("numbers", "amounts") for column in refusal.columns)
             if not plain or (ALL not in encode and refusal.numeric):
-                raise click.ClickException(_text_columns(refusal, label)) from refusal
+                message = _text_columns(refusal, label)
+                if plain:
+                    gaps = missing == "error" and _has_gaps(refusal, label, drop, texts, format)
+                    message += _together(refusal, gaps)
+                raise click.ClickException(message) from refusal
             if ALL not in encode:
                 note(f"{file} has no column of numbers: its columns of text are encoded, as with "
                      "--encode all")  # fmt: skip
@@ -235,6 +242,43 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
     if len(these) > 1 and all(c.kind in ("dates", "categories") for c in refusal.columns):
         every = f"; --encode {ALL} encodes all of them{every}"
     return f"{refusal.path} has text where numbers belong: {'; '.join(described)}{every}"
+
+
+def _together(refusal: TextColumnsError, gaps: bool) -> str:
+    """Options for all columns of text, and for gaps in others; empty if one option is enough."""
+    encode = [c.name for c in refusal.columns if c.kind in ("dates", "categories")]
+    others = [c.name for c in refusal.columns if c.name not in encode]
+    if not gaps and not (encode and others):
+        return ""
+    options = [
+        f"{option} {','.join(map(quoted, names))}"
+        for option, names in (("--encode", encode), ("--drop", others))
+        if names
+    ]
+    if not gaps:
+        return f"; all at once: add {' '.join(options)}"
+    return (
+        "; other columns have missing cells; all at once: add "
+        f"{' '.join([*options, '--missing median'])}"
+    )
+
+
+def _has_gaps(
+    refusal: TextColumnsError,
+    label: str | None,
+    drop: list[str],
+    texts: list[str],
+    format: ReadOptions,
+) -> bool:
+    """Whether cells are missing in the columns that are not of text."""
+    refused = [column.name for column in refusal.columns]
+    with contextlib.suppress(FileError):
+        X = read_table(
+            refusal.path, label=label, drop=[*drop, *refused], text=texts, format=format,
+            unknown=True,
+        ).X  # fmt: skip
+        return not sp.issparse(X) and bool(np.isnan(X).any())
+    return False
 
 
 def quoted(name: str) -> str:
