@@ -26,7 +26,7 @@ def installed(tmp_path):
     site = tmp_path / "site"
     source = Path(gramian.__file__).parent
     shutil.copytree(source, site / "gramian", ignore=shutil.ignore_patterns("__pycache__"))
-    (site / "gramian" / "backends" / "__pycache__").write_text("in the way")
+    (site / "gramian" / "arrays" / "__pycache__").write_text("in the way")
     return site
 
 

@@ -89,7 +89,7 @@ def test_it_goes_on_from_a_start():
 def test_it_says_what_it_cannot_take():
     edges, D, _ = roll(1200)
     for problem, reason in (
-        (problems.mvu(edges, D, 1200, 0.1), "some 2,500 at most"),
+        (problems.mvu(edges, D, 1200, 0.1), "about 2,500 at most"),
         (problems.top_eigen(np.eye(30)), "distances along the edges"),
     ):
         with pytest.raises(ValueError, match=reason):
