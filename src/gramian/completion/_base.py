@@ -23,6 +23,7 @@ from gramian.completion._reading import names_of, plain, read
 from gramian.completion._recommender import Factorization, Offsets, Recommender
 from gramian.completion._selection import Solved, Start, by_folds
 from gramian.estimators.fitting import AUTO, settle, solve, sweeps_for
+from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
@@ -36,7 +37,18 @@ LEAST_SWEPT = 20_000
 """Number of entries below which the optimum costs no more than sweeps and their held-out error."""
 
 
-class Completion(Recommender, Kept, BaseEstimator, ABC):
+@with_parameters
+class CompletionParameters(SolverParameters):
+    """The parameters that all completions have."""
+
+    lam: float | str = "auto"
+    weight_power: float = 0.5
+    rank: int | None = None
+    duplicates: str = "error"
+    tol: Any = "auto"
+
+
+class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
     """A matrix of low rank plus offsets, learned from some of its entries."""
 
     _rules: ClassVar = {

@@ -13,6 +13,7 @@ from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization, Offsets
+from gramian.estimators.parameters import with_parameters
 from gramian.problem import Problem
 from gramian.problems.completion import implicit_completion
 
@@ -28,6 +29,7 @@ RANKED_ENTRIES = 20_000_000
 """Number of predictions for those rows, if they are more than the least number of rows."""
 
 
+@with_parameters
 class ImplicitCompletion(Updating, Completion):
     """Recommend columns from actions of rows: clicks, purchases, plays, ratings of four and more.
 
@@ -67,6 +69,8 @@ class ImplicitCompletion(Updating, Completion):
     True
     """
 
+    alpha: float = 3.0
+
     _rules: ClassVar = {"alpha": ABOVE_ZERO, "tol": or_auto(TOLERANCE)}
 
     biases = False
@@ -75,35 +79,6 @@ class ImplicitCompletion(Updating, Completion):
     _ranks = True
 
     _problem_name, _measure = "implicit_completion", "1 − nDCG of entries"
-
-    def __init__(
-        self,
-        *,
-        lam: float | str = "auto",
-        alpha: float = 3.0,
-        weight_power: float = 0.5,
-        rank: int | None = None,
-        duplicates: str = "error",
-        solver: str = "auto",
-        tol: float | str = "auto",
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.lam = lam
-        self.alpha = alpha
-        self.weight_power = weight_power
-        self.rank = rank
-        self.duplicates = duplicates
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def evaluate(self, X: Any, *, k: int = 10, relevant: float | None = None) -> dict[str, float]:
         """Quality of the first k recommendations of each row, for entries not in the fit.

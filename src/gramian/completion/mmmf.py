@@ -23,6 +23,7 @@ from gramian.completion._margins import (
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.completion._selection import Solved
+from gramian.estimators.parameters import with_parameters
 from gramian.losses import SquaredWithOffsets
 from gramian.problem import Problem
 
@@ -33,6 +34,7 @@ LAM_PER_SIGN = 0.6
 """The guess of λ in units of √signs per row + √signs per column, about that of random signs."""
 
 
+@with_parameters
 class MMMF(Completion):
     """Predict signs or ordered levels of missing entries with a margin.
 
@@ -75,6 +77,11 @@ class MMMF(Completion):
         As in `NuclearCompletion`.
     """
 
+    mu: float = 0.2
+    thresholds: str = "learned"
+    biases: bool = True
+    bias_ridge: float = 5.0
+
     _rules: ClassVar = {
         "mu": ABOVE_ZERO,
         "thresholds": one_of("learned", "fixed"),
@@ -85,41 +92,6 @@ class MMMF(Completion):
 
     _problem_name, _pace = "mmmf", MarginHalves.pace
     _measure = "mean absolute error of ratings in levels"
-
-    def __init__(
-        self,
-        *,
-        lam: float | str = "auto",
-        mu: float = 0.2,
-        thresholds: str = "learned",
-        biases: bool = True,
-        bias_ridge: float = 5.0,
-        weight_power: float = 0.5,
-        rank: int | None = None,
-        duplicates: str = "error",
-        solver: str = "auto",
-        tol: float | str = "auto",
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.lam = lam
-        self.mu = mu
-        self.thresholds = thresholds
-        self.biases = biases
-        self.bias_ridge = bias_ridge
-        self.weight_power = weight_power
-        self.rank = rank
-        self.duplicates = duplicates
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """Predict the levels of pairs of a row and a column; see `NuclearCompletion.predict`."""

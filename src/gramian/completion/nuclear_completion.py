@@ -20,6 +20,7 @@ from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.completion._selection import Solved
+from gramian.estimators.parameters import with_parameters
 from gramian.methods.room import place_for
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
@@ -35,6 +36,7 @@ def _of_any_call(method: Any) -> Any:
     return method
 
 
+@with_parameters
 class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Completion):
     """Predict the missing entries of a matrix from the known ones.
 
@@ -114,6 +116,11 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     True
     """
 
+    biases: bool = True
+    bias_ridge: float = 5.0
+    bounds: Any = "auto"
+    feature_weight: float = 0.03
+
     _rules: ClassVar = {
         "tol": or_auto(TOLERANCE),
         "feature_weight": ABOVE_ZERO,
@@ -121,41 +128,6 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     }
 
     _problem_name, _measure = "nuclear_completion", "RMSE of ratings"
-
-    def __init__(
-        self,
-        *,
-        lam: float | str = "auto",
-        biases: bool = True,
-        bias_ridge: float = 5.0,
-        weight_power: float = 0.5,
-        rank: int | None = None,
-        bounds: Any = "auto",
-        feature_weight: float = 0.03,
-        duplicates: str = "error",
-        solver: str = "auto",
-        tol: float | str = "auto",
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.lam = lam
-        self.biases = biases
-        self.bias_ridge = bias_ridge
-        self.weight_power = weight_power
-        self.rank = rank
-        self.bounds = bounds
-        self.feature_weight = feature_weight
-        self.duplicates = duplicates
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

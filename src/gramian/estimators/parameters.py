@@ -51,7 +51,7 @@ class SolverParameters:
     """
 
     solver: str = "auto"
-    tol: float = 1e-4
+    tol: Any = 1e-4
     max_iter: int | None = None
     time_limit: float | None = None
     random_state: Any = None

@@ -19,6 +19,7 @@ from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE
 from gramian.common.random_state import generator
 from gramian.constrained.reweighting import reweighted
+from gramian.estimators.parameters import with_parameters
 from gramian.graph import FACTORED, WAVES_SHARE, Graph, canonical_order, smoothest
 from gramian.manifold._base import Unfolding
 from gramian.problem import Problem
@@ -47,6 +48,7 @@ PLACING = 20
 """Rounds of the place of a new sample among its neighbours."""
 
 
+@with_parameters
 class NeighborLayout(Unfolding):
     """A picture of samples for looking at: neighbours attract each other, other pairs repel.
 
@@ -119,43 +121,16 @@ class NeighborLayout(Unfolding):
     True
     """
 
+    n_neighbors: int = 7
+    repulsion: float = 2.0
+    rounds: int = 12
+    target_weight: float = 0.9
+    tol: float = 1e-3
+
     _rules: ClassVar = {"n_components": COUNT, "repulsion": ABOVE_ZERO, "rounds": COUNT,
                         "target_weight": SHARE}  # fmt: skip
 
     _whole: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 2,
-        n_neighbors: int = 7,
-        repulsion: float = 2.0,
-        rounds: int = 12,
-        target_weight: float = 0.9,
-        metric: str = "euclidean",
-        approximate: bool = False,
-        solver: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.repulsion = repulsion
-        self.rounds = rounds
-        self.target_weight = target_weight
-        self.metric = metric
-        self.approximate = approximate
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def fit(self, X: Any, y: Any = None) -> NeighborLayout:
         """Lay out the samples.

@@ -19,6 +19,7 @@ from gramian.common import clock
 from gramian.constraints import plainly
 from gramian.estimators import plotting
 from gramian.estimators.fitting import settle, sweeps_for
+from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.metric._canonical import canonical_labels, canonical_rows
 from gramian.metric._class_weight import weights_of_classes
@@ -50,8 +51,14 @@ IDLE = 1e-12
 are idle: what is left of it is rounding."""
 
 
+@with_parameters
 class MetricLearner(
-    Kept, Verification, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    SolverParameters,
+    Kept,
+    Verification,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """A learned Mahalanobis metric d_M(x, z) = (x − z)ᵀM(x − z) with M = LLᵀ.
 
@@ -59,6 +66,8 @@ class MetricLearner(
     samples are uncorrelated and fall in variance, as in PCA; `transform` maps x to Lᵀx, where the
     metric is Euclidean.
     """
+
+    n_components: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

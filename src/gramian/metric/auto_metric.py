@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.common import clock
 from gramian.common.parameters import TOLERANCE
+from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._choice import CandidatePath, choose_learner
 from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner, by_keys
@@ -29,6 +30,7 @@ TARGETS = 3
 """Targets of each sample, fewer where the smallest class has fewer."""
 
 
+@with_parameters
 class AutoMetric(MetricLearner):
     """Learn the metric of the learner that does best on held-out samples.
 
@@ -76,30 +78,9 @@ class AutoMetric(MetricLearner):
     True
     """
 
-    _rules: ClassVar = {"tol": TOLERANCE}
+    rank: int | None = None
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
+    _rules: ClassVar = {"tol": TOLERANCE}
 
     def fit(self, X: Any, y: ArrayLike) -> AutoMetric:
         """Choose the learner and fit it to all samples.

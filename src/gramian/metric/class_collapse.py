@@ -14,6 +14,7 @@ from gramian.bounds import certify_image
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
 from gramian.constraints import check_class_sizes
+from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath
 from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
@@ -102,6 +103,7 @@ class _Batches:
         return _Batches(self.X.astype(np.float32), self.classes, self.sizes)
 
 
+@with_parameters
 class ClassCollapse(MetricLearner):
     """Learn a metric, or a map to few dimensions, in which the classes collapse and lie apart.
 
@@ -170,39 +172,17 @@ class ClassCollapse(MetricLearner):
     (2, 13)
     """
 
+    targets: str = "soft"
+    ridge: float | str = "auto"
+    tol: float = 1e-3
+    init: Any = None
+
     _rules: ClassVar = {
         "targets": one_of("soft", "uniform"),
         "ridge": or_auto(ABOVE_ZERO),
         "tol": TOLERANCE,
     }
     rank: ClassVar[None] = None
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        targets: str = "soft",
-        ridge: float | str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        init: Any = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.targets = targets
-        self.ridge = ridge
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> ClassCollapse:
         """Learn the metric from labelled samples.

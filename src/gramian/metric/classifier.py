@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.arrays.samples import refuse_masked
 from gramian.certificate import Certificate
 from gramian.common.parameters import whole_number
+from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.metric.auto_metric import AutoMetric
 from gramian.result import Result
@@ -20,6 +21,7 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 
+@with_parameters
 class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
     """The majority of the k nearest samples, in a metric learned from the same samples.
 
@@ -61,12 +63,9 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self, *, metric: Any = None, n_neighbors: int = 3, weights: str = "uniform"
-    ) -> None:
-        self.metric = metric
-        self.n_neighbors = n_neighbors
-        self.weights = weights
+    metric: Any = None
+    n_neighbors: int = 3
+    weights: str = "uniform"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,6 +18,7 @@ from gramian.constraints import (
     other_class_neighbors,
     same_class_neighbors,
 )
+from gramian.estimators.parameters import with_parameters
 from gramian.maps import PairDistances
 from gramian.metric._base import sorted_pairs
 from gramian.metric._few_columns import maps_in
@@ -41,6 +42,7 @@ SMOOTHING = 0.3
 """μ in units of the median distance of the dissimilar pairs at S = I/d."""
 
 
+@with_parameters
 class DMLEig(KernelMetricLearner, FlooredLearner):
     """Learn the metric whose smallest distance between dissimilar pairs is largest.
 
@@ -129,46 +131,16 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        n_neighbors: int = 3,
-        mu: float | str = "auto",
-        floor: float | str = "auto",
-        shrinkage: float | str = "auto",
-        neighbor_metric: str = "kta",
-        kernel: str | Callable[..., Array] | None = None,
-        kernel_params: dict[str, Any] | None = None,
-        ridge: float | str = "auto",
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        init: Any = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.mu = mu
-        self.floor = floor
-        self.shrinkage = shrinkage
-        self.neighbor_metric = neighbor_metric
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.ridge = ridge
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
+    n_neighbors: int = 3
+    mu: float | str = "auto"
+    floor: float | str = "auto"
+    shrinkage: float | str = "auto"
+    neighbor_metric: str = "kta"
+    kernel: str | Callable[..., Array] | None = None
+    kernel_params: dict[str, Any] | None = None
+    ridge: float | str = "auto"
+    rank: int | None = None
+    init: Any = None
 
     def fit(self, X: Any, y: ArrayLike) -> DMLEig:
         """Learn the metric from labelled samples.

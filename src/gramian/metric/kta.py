@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.common import clock
 from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
+from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._few_columns import maps_of_moments
@@ -27,6 +28,7 @@ START_STEPS, START_FALL = 30, 1e-2
 """Steps of conjugate gradient for the start of a large problem, and the residual to end them at."""
 
 
+@with_parameters
 class KTA(PartialAlignment, KernelMetricLearner):
     """Learn the metric whose kernel XMXᵀ is closest to the labels' kernel YYᵀ.
 
@@ -101,48 +103,20 @@ class KTA(PartialAlignment, KernelMetricLearner):
     True
     """
 
+    lam: float | str = "auto"
+    regularizer: str = "identity"
+    center: bool = True
+    kernel: str | Callable[..., Array] | None = None
+    kernel_params: dict[str, Any] | None = None
+    class_weight: Any = None
+    rank: int | None = None
+    init: Any = None
+
     _rules: ClassVar = {
         "lam": or_auto(NOT_NEGATIVE),
         "regularizer": one_of("identity", "frobenius", "trace"),
         "class_weight": CLASS_WEIGHT,
     }
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        lam: float | str = "auto",
-        regularizer: str = "identity",
-        center: bool = True,
-        kernel: str | Callable[..., Array] | None = None,
-        kernel_params: dict[str, Any] | None = None,
-        class_weight: Any = None,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        init: Any = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.lam = lam
-        self.regularizer = regularizer
-        self.center = center
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.class_weight = class_weight
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KTA:
         """Learn the metric from labelled samples.

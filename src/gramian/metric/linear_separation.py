@@ -14,6 +14,7 @@ from gramian.arrays.dense import eigh
 from gramian.common import clock
 from gramian.common.memory import check_memory
 from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
+from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
 from gramian.linalg import leading_eigenpair
 from gramian.metric._base import principal_columns
@@ -50,6 +51,7 @@ STEPS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 FOLDS = 5
 
 
+@with_parameters
 class LinearSeparation(PartialSeparation):
     """Learn the metric that draws pairs of a class together and pushes other pairs apart.
 
@@ -105,42 +107,17 @@ class LinearSeparation(PartialSeparation):
         As in scikit-learn.
     """
 
+    lam: float | str = "auto"
+    regularizer: str = "identity"
+    class_weight: Any = None
+    rank: int | None = None
+    init: Any = None
+
     _rules: ClassVar = {
         "lam": or_auto(NOT_NEGATIVE),
         "regularizer": one_of("identity", "frobenius"),
         "class_weight": CLASS_WEIGHT,
     }
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        lam: float | str = "auto",
-        regularizer: str = "identity",
-        class_weight: Any = None,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        init: Any = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.lam = lam
-        self.regularizer = regularizer
-        self.class_weight = class_weight
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LinearSeparation:
         """Learn the metric from labelled samples.

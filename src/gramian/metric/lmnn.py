@@ -12,6 +12,7 @@ from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE
 from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
 from gramian.estimators.active_set import ActiveSet
+from gramian.estimators.parameters import with_parameters
 from gramian.methods.room import samples_place
 from gramian.metric._few_columns import maps_in
 from gramian.metric._lmnn_task import LMNNTask
@@ -24,6 +25,7 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 
+@with_parameters
 class LMNN(ShrunkLearner):
     """Learn the metric that has each sample's targets near and all impostors beyond a margin.
 
@@ -94,43 +96,16 @@ class LMNN(ShrunkLearner):
     True
     """
 
+    n_neighbors: int = 3
+    lam: float = 1.0
+    shrinkage: float | str = "auto"
+    neighbor_metric: str = "kta"
+    ridge: float | str = "auto"
+    rank: int | None = None
+    init: Any = None
+
     _rules: ClassVar = {**LOCAL_RULES, "lam": ABOVE_ZERO, "tol": TOLERANCE}
     _rough_tol: ClassVar[float] = 0.05  # F is within 1e-3 of its optimum then
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        n_neighbors: int = 3,
-        lam: float = 1.0,
-        shrinkage: float | str = "auto",
-        neighbor_metric: str = "kta",
-        ridge: float | str = "auto",
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        init: Any = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.lam = lam
-        self.shrinkage = shrinkage
-        self.neighbor_metric = neighbor_metric
-        self.ridge = ridge
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> LMNN:
         """Learn the metric from labelled samples.

@@ -15,6 +15,7 @@ from gramian.constraints import (
     other_class_neighbors,
     same_class_neighbors,
 )
+from gramian.estimators.parameters import with_parameters
 from gramian.losses import FilledSoftMin
 from gramian.metric._few_columns import maps_in
 from gramian.metric._floor import FlooredLearner, floor_for
@@ -37,6 +38,7 @@ SMOOTHING = 0.1
 """μ in units of the largest level that a multiple of I reaches."""
 
 
+@with_parameters
 class LMNNEig(FlooredLearner):
     """Learn large margins between targets and impostors by eigenvalue optimisation with slack.
 
@@ -104,46 +106,17 @@ class LMNNEig(FlooredLearner):
         As in scikit-learn.
     """
 
-    _rules: ClassVar = {"gamma": INSIDE}
+    n_neighbors: int = 3
+    gamma: float = 0.5
+    mu: float | str = "auto"
+    floor: float | str = "auto"
+    shrinkage: float | str = "auto"
+    neighbor_metric: str = "kta"
+    ridge: float | str = "auto"
+    rank: int | None = None
+    init: Any = None
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        n_neighbors: int = 3,
-        gamma: float = 0.5,
-        mu: float | str = "auto",
-        floor: float | str = "auto",
-        shrinkage: float | str = "auto",
-        neighbor_metric: str = "kta",
-        ridge: float | str = "auto",
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        init: Any = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.mu = mu
-        self.floor = floor
-        self.shrinkage = shrinkage
-        self.neighbor_metric = neighbor_metric
-        self.ridge = ridge
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
+    _rules: ClassVar = {"gamma": INSIDE}
 
     def fit(self, X: Any, y: ArrayLike) -> LMNNEig:
         """Learn the metric from labelled samples.

@@ -19,6 +19,7 @@ from gramian.arrays.samples import naming_text, refuse_masked
 from gramian.common import clock
 from gramian.common.parameters import COUNT, TOLERANCE, one_of
 from gramian.estimators.fitting import settle
+from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import earned
 from gramian.estimators.persistence import Kept
 from gramian.metric._choice import MOST_REPEATS, VOTES, CandidatePath, nested_error
@@ -43,6 +44,7 @@ LANDMARKS = 12
 """Quantiles of the targets from which their RBF kernel is interpolated."""
 
 
+@with_parameters
 class MetricRegressor(
     Kept, RegressorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -86,30 +88,19 @@ class MetricRegressor(
     True
     """
 
+    n_neighbors: int = 5
+    weights: str = "uniform"
+    tol: float = 1e-4
+    max_iter: int | None = None
+    time_limit: float | None = None
+    random_state: Any = None
+    device: Any = None
+
     _rules: ClassVar = {
         "n_neighbors": COUNT,
         "weights": one_of("uniform", "distance"),
         "tol": TOLERANCE,
     }
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 5,
-        weights: str = "uniform",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        device: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> MetricRegressor:
         """Learn the metric, and keep the samples as it sees them.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.samples import column_sums
 from gramian.common.parameters import ABOVE_ZERO, or_auto
 from gramian.constraints import check_class_sizes, local_triplets
+from gramian.estimators.parameters import with_parameters
 from gramian.linalg import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
 from gramian.metric._few_columns import maps_in
@@ -28,6 +29,7 @@ WEIGHT = 100.0
 """λ in units of the λ₀ up to which M = 0 is the best."""
 
 
+@with_parameters
 class TripletMetric(ShrunkLearner):
     """Learn the metric of least trace that has i nearer to j than to l, for triplets (i, j, l).
 
@@ -94,40 +96,14 @@ class TripletMetric(ShrunkLearner):
     0
     """
 
-    _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO), "mu": ABOVE_ZERO}
+    n_neighbors: int = 3
+    lam: float | str = "auto"
+    mu: float = 0.5
+    shrinkage: float | str = "auto"
+    rank: int | None = None
+    init: Any = None
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        n_neighbors: int = 3,
-        lam: float | str = "auto",
-        mu: float = 0.5,
-        shrinkage: float | str = "auto",
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        init: Any = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.lam = lam
-        self.mu = mu
-        self.shrinkage = shrinkage
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
+    _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO), "mu": ABOVE_ZERO}
 
     def fit(self, X: Any, y: ArrayLike) -> TripletMetric:
         """Learn the metric from labelled samples: the triplets of nearest targets and impostors.
