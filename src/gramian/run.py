@@ -165,7 +165,7 @@ def minimize(
     -----
     A problem with constraints is solved by a method named by `solver`: "augmented-lagrangian"
     (low-rank factors), "dual-newton" or "splitting" (a dense M of moderate order), or "auto". It
-        converges when the certified gap and the violation are both at most `tol`.
+    converges when the certified gap and the violation are both at most `tol`.
 
     Returns
     -------

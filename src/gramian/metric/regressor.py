@@ -146,6 +146,17 @@ class MetricRegressor(
         near = KNeighborsRegressor(k, weights=self.weights).fit(self.mapped_, self.targets_)
         return np.asarray(near.predict(mapped))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R², the coefficient of determination, of the predictions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : numbers of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+        """
+        return float(super().score(X, y, sample_weight))
+
     def get_mahalanobis_matrix(self) -> Array:
         """M = LLᵀ as a dense (n_features, n_features) array."""
         check_is_fitted(self)
