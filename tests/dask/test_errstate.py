@@ -41,7 +41,9 @@ def answers(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if hasattr(model, "recommend"):
-            model.fit(dd.from_pandas(RATINGS, npartitions=2))
+            positive = name == "ImplicitCompletion"
+            given = RATINGS[RATINGS["rating"] > 0] if positive else RATINGS
+            model.fit(dd.from_pandas(given, npartitions=2))
             return model.predict(RATINGS[["user", "item"]])
         model.fit(samples, CLASSES)
     return model.transform(samples).compute(scheduler="synchronous")
