@@ -17,7 +17,7 @@ from gramian.common import application, clock, storage
 from gramian.common.parameters import check_rules
 from gramian.common.storage import StoredFileError
 
-FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
+FITS = ("fit", "fit_pairs", "fit_triplets", "partial_fit", "add_links", "update")
 """Methods limited by `time_limit`, including all their phases."""
 
 HOST_MEMORY = (1, 3)

@@ -151,7 +151,7 @@ class MetricRegressor(
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        X : array or frame of shape (n_samples, n_features)
         y : numbers of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
         """
