@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian import run
-from gramian.methods.base import Outcome
+from gramian.outcome import InconsistentResultWarning, Outcome, _consistent
 from gramian.result import Status
 
 RNG = np.random.default_rng(0)
@@ -83,7 +82,7 @@ def outcome_of(problem, **changes):
 def test_a_consistent_outcome_passes():
     problem = low_rank()
     outcome = outcome_of(problem)
-    assert run._consistent(problem, outcome, 1e-6) is outcome
+    assert _consistent(problem, outcome, 1e-6) is outcome
 
 
 def _unbounded(good):
@@ -110,8 +109,8 @@ def _certified(good, **changes):
 def test_a_contradiction_warns_and_lowers_the_status(fault):
     problem = low_rank()
     outcome = WRONG[fault](outcome_of(problem))
-    with pytest.warns(run.InconsistentResultWarning, match=fault):
-        found = run._consistent(problem, outcome, 1e-6)
+    with pytest.warns(InconsistentResultWarning, match=fault):
+        found = _consistent(problem, outcome, 1e-6)
     assert found.status in (Status.STALLED, Status.DIVERGED)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,10 +24,11 @@ from gramian.constrained.model import Model
 from gramian.constrained.referee import ConstrainedReferee
 from gramian.constrained.registry import check_method_options, methods_for
 from gramian.constrained.sanity import check_rows
-from gramian.methods.base import Outcome, Settings, Step
+from gramian.methods.base import Settings, Step
 from gramian.methods.columns import compress
-from gramian.methods.referee import VALUE_ROUNDING, Referee
+from gramian.methods.referee import Referee
 from gramian.methods.room import place_for
+from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER
 from gramian.reductions.feature_scaling import feature_scaling
@@ -49,10 +49,6 @@ STREAMED = "data in blocks"
 
 CUT_OFF = (Status.TIME_LIMIT, Status.INTERRUPTED)
 """Statuses of runs that end in the middle of a step."""
-
-
-class InconsistentResultWarning(RuntimeWarning):
-    """A result is inconsistent: this is a bug of the library, please report it."""
 
 
 class _Referee(Protocol):
@@ -192,27 +188,21 @@ def minimize(
         with run.place.room(), blas_threads_for(run.dense_numbers):
             loop = _Loop(run, settings, watchers)
             outcome = loop.outcome_from(run.factor if keeper is None else keeper.start(run.factor))
-            outcome = _consistent(run.problem, outcome, settings.tol)
         if keeper is not None:
             keeper.finish(outcome.factor, outcome.certificate.value, len(loop.history))
+        with run.place.room():
+            return result_of(
+                run.problem,
+                outcome,
+                tol=settings.tol,
+                solver=run.solver,
+                route=tuple(run.referee.route),
+                started=started,
+                history=loop.history,
+            )
     finally:
         if bar is not None:
             bar.close()
-    return Result(
-        factor=outcome.factor,
-        value=outcome.certificate.value,
-        status=outcome.status,
-        certificate=outcome.certificate,
-        history=loop.history,
-        solver=run.solver,
-        route=tuple(run.referee.route) or (run.solver,),
-        problem=problem.name,
-        formula=problem.displayed,
-        seconds=clock.elapsed(started),
-        dual=outcome.dual,
-        ray=outcome.ray,
-        dimacs=outcome.dimacs,
-    )
 
 
 @dataclass
@@ -386,48 +376,3 @@ def _constrained_start(model: Model, init: ArrayLike | Result | None) -> tuple[A
             y = np.asarray(init.dual, dtype=float)
         init = init.factor
     return as_factor(init, model.order).astype(float, copy=False), y
-
-
-def _consistent(problem: Problem, outcome: Outcome, tol: float) -> Outcome:
-    """Return the outcome; if it is inconsistent, warn and lower its status."""
-    fault = _fault(problem, outcome, tol)
-    if fault is None:
-        return outcome
-    warnings.warn(
-        f"the result of {problem.name!r} is not consistent: {fault}. This is a bug of gramian; "
-        "please report it",
-        InconsistentResultWarning,
-        stacklevel=4,
-    )
-    broken = not np.isfinite(outcome.certificate.value)
-    return replace(outcome, status=Status.DIVERGED if broken else Status.STALLED, ray=None)
-
-
-def _is_ray(problem: Problem, ray: Array | None) -> bool:
-    """Whether F is unbounded below along VVᵀ; with constraints the ray was proved before."""
-    if ray is None or problem.constraints:
-        return ray is not None
-    objective = problem.objective
-    slope, error = objective.recession(objective.image(objective.place.put(ray)))
-    return slope < -error
-
-
-def _fault(problem: Problem, outcome: Outcome, tol: float) -> str | None:
-    """Describe the inconsistency of an outcome; None if it is consistent."""
-    certificate, status, first = outcome.certificate, outcome.status, outcome.first_value
-    value, size = certificate.value, max(problem.scale, abs(first) if np.isfinite(first) else 0.0)
-    if not np.all(np.isfinite(outcome.factor)) or not np.isfinite(value):
-        return "its factor or its value is not finite"
-    if value > first + VALUE_ROUNDING * size:
-        return f"F = {value:.6g} is above its start, {first:.6g}"
-    with suppress(clock.TimeUpError):  # if the time is up, only known bounds are compared
-        if value < problem.objective.growth().least - VALUE_ROUNDING * max(size, abs(value)):
-            return f"F = {value:.6g} is below its lower bound"
-    bounded = certificate.gap is not None and certificate.proved
-    if status is Status.UNBOUNDED and (bounded or not _is_ray(problem, outcome.ray)):
-        return "its status is unbounded, but a bound is proved or the ray is missing"
-    if status is Status.CONVERGED and not (
-        certificate.within(tol) and certificate.violation <= tol
-    ):
-        return f"its status is converged, but its relative gap is {certificate.relative_gap}"
-    return None

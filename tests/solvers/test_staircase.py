@@ -11,18 +11,11 @@ from gramian import problems
 from gramian.graph import neighbor_graph, normalized_laplacian
 from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
-from gramian.methods import newton, staircase_bounds, staircase_steps
+from gramian.methods import staircase_bounds, staircase_steps
 from gramian.methods.base import Settings
-from gramian.methods.columns import compress
 from gramian.methods.cone_search import MAX_COLUMNS
-from gramian.methods.lowest_eigenpairs import (
-    DENSE_ORDER,
-    estimated_eigenpairs,
-    factored_eigenpairs,
-)
-from gramian.methods.newton import newton_direction
 from gramian.methods.staircase import _StaircaseRun
-from gramian.methods.staircase_bounds import SLOW_CERTIFICATES
+from gramian.methods.staircase_steps import MIN_LARGE_ORDER
 from gramian.objectives import Composite
 from gramian.objectives.preconditioning import row_preconditioner
 from gramian.proofs import EXACT_ORDER
@@ -159,7 +152,7 @@ def test_small_problems_without_a_trace_bound_are_certified():
 
 
 def test_the_order_of_the_rounds_is_the_same_for_a_seed():
-    problem = noisy_entries(DENSE_ORDER + 50, 3, 4000, C=10.0)
+    problem = noisy_entries(MIN_LARGE_ORDER + 50, 3, 4000, C=10.0)
     runs = [gm.minimize(problem, tol=1e-5, random_state=seed) for seed in (1, 1)]
     np.testing.assert_array_equal(runs[0].factor, runs[1].factor)
 
@@ -216,47 +209,12 @@ def blobs_with_links(n=400, parts=12, seed=0):
     return problems.npkl(laplacian, pairs[same], pairs[~same], 10.0)
 
 
-def test_a_sparse_factor_tells_eigenvalues_apart_that_products_do_not():
-    problem = blobs_with_links()
-    factor = gm.minimize(problem, tol=1e-2).factor
-    gradient = problem.objective.gradient(problem.objective.image(factor))
-    values, vectors = np.linalg.eigh(gradient.dense())
-    start = np.random.default_rng(0).standard_normal(problem.order)
-    for guess in (values[0] - 1e-6, 0.5 * values[0]):
-        found = factored_eigenpairs(gradient.form(), 6, guess=guess, start=start, lift=1.0)
-        np.testing.assert_allclose(found.values, values[:6], atol=1e-9)
-        assert found.bound <= values[0] + 1e-12 and found.hope - found.bound < 1e-7
-        assert np.linalg.norm(vectors[:, :1].T @ found.vectors) == pytest.approx(1.0, abs=1e-6)
-    rough = estimated_eigenpairs(gradient, factor, 0.0, 6, steps=40, start=start, lift=1.0)
-    assert rough.hope - rough.bound > 1e-5
-
-
-def test_gaps_that_stay_near_are_closed_by_a_repaired_dual_vector(monkeypatch):
-    """The optimum without its smallest column: F hardly rises, and λ_min(∇F) is far below 0."""
-    problem = blobs_with_links(600, 30)
-    best = gm.minimize(problem, tol=1e-6)
-    point = problem.objective.image(compress(best.factor, best.rank - 1))
-    monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)
-    below = _StaircaseRun(
-        problem, Settings(rank=None, tol=5e-3, rng=np.random.default_rng(0))
-    ).bounds
-    for _ in range(SLOW_CERTIFICATES):
-        certificate = below.certify(point, below.eigenpairs(point))
-        assert certificate.relative_gap > 0.1 and below.dual is None
-    repaired = below.certify(point, below.eigenpairs(point))
-    assert repaired.relative_gap <= 5e-3 and below.dual is not None
-    proved = gm.certify(problem, point.factor, dual=below.dual)
-    assert proved.proved and proved.relative_gap <= 5e-3
-    assert proved.lower_bound <= best.value
-
-
 @pytest.mark.slow
 def test_steps_that_crawl_come_to_the_optimum(monkeypatch):
     problem = blobs_with_links(600, 30)
     monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)
     quick = gm.minimize(problem, "staircase", tol=1e-4)
-    for module in (staircase_steps, newton):
-        monkeypatch.setattr(module, "row_preconditioner", lambda *given: None)
+    monkeypatch.setattr(staircase_steps, "row_preconditioner", lambda *given: None)
     slow = gm.minimize(problem, "staircase", tol=1e-4)
     for result in (quick, slow):
         assert result.status is gm.Status.CONVERGED and result.certificate.proved
@@ -279,24 +237,3 @@ def test_a_slice_of_a_large_order_begins_with_columns_to_spare(monkeypatch):
 def _pairs(rng):
     i = rng.integers(0, 400, 3000)
     return np.column_stack([i, (i + rng.integers(1, 399, 3000)) % 400])
-
-
-def test_newton_steps_over_a_slice_converge_quadratically():
-    """The multiplier of the trace is part of the Hessian, whatever part of ∂F is passed."""
-    rng = np.random.default_rng(0)
-    A = symmetric(rng, 8)
-    problem = gm.Problem(problems.quadratic(None, 1.0, A).objective, gm.Spectrahedron(1.0))
-    objective, domain = problem.objective, problem.domain
-    best = gm.minimize(problem, "staircase", tol=1e-12).factor
-    L = domain.rescale(best + 1e-3 * rng.standard_normal(best.shape))
-    sizes = []
-    for _ in range(3):
-        image = objective.image(L)
-        slope = domain.tangent(objective.gradient_factor(image), L)
-        sizes.append(np.linalg.norm(slope))
-        found = newton_direction(
-            objective, image, slope, below=None, domain=domain, tol=1e-10, limit=200
-        )
-        assert found.clean
-        L = domain.rescale(L + found.blocks[0])
-    assert sizes[2] < 1e-4 * sizes[1] < 1e-6 * sizes[0]

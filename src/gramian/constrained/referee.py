@@ -15,7 +15,8 @@ from gramian.constrained.judge import Judge
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate
 from gramian.constrained.registry import Method
-from gramian.methods.base import Outcome, Settings, Step
+from gramian.methods.base import Settings, Step
+from gramian.outcome import Outcome
 from gramian.reductions.feature_scaling import FeatureScaling
 from gramian.result import Status
 

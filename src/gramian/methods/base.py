@@ -94,20 +94,6 @@ def entering(method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The end of a run: its best point, on the host, and its certificate."""
-
-    factor: Array
-    certificate: Certificate
-    status: Status
-    dual: Array | None = None
-    ray: Array | None = None
-    dimacs: tuple[float, ...] | None = None
-    first_value: float = np.inf
-    """F at the start, if that point is feasible."""
-
-
 @dataclass
 class Precision:
     """Whether first-order steps use float32; False once its precision is insufficient."""

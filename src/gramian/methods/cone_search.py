@@ -23,7 +23,6 @@ from gramian.domains import Domain
 from gramian.linalg import Slice, cone_quadratic
 from gramian.linalg.svec import smat, svec, triangle
 from gramian.methods.lowest_eigenpairs import LowestEigenpairs
-from gramian.methods.newton import Direction
 from gramian.objectives import Objective
 
 Array = NDArray[np.floating]
@@ -37,8 +36,8 @@ MAX_ENTRIES = 10_000_000
 FIRST_EIGENVECTORS, ADDED_EIGENVECTORS = 12, 4
 """Eigenvectors in W at the start, and in every later search."""
 
-NEWTON_COLUMNS, KEPT_COLUMNS = 8, 4
-"""Columns that represent a Newton step, and columns kept from the last search."""
+KEPT_COLUMNS = 4
+"""Columns kept from the last search."""
 
 MAX_LOST_FRACTION = 1e-2
 """Fraction of the decrease of a search that may be given up for a smaller rank."""
@@ -55,10 +54,10 @@ class ConeSearch:
     domain: Domain
     leftover: Array | None = None
     """Columns that the last search dropped for a smaller rank."""
-    damping: float = 1e-6
-    """Term added to the curvature of a model that is not F itself."""
     inside: list[Array] = field(default_factory=list)
     """Interior points of the cone visited by the last search over the whole space."""
+    damping: float = 1e-6
+    """Term added to the curvature of a model that is not F itself."""
 
     def __post_init__(self) -> None:
         self.widest = _widest(self.objective)
@@ -68,12 +67,7 @@ class ConeSearch:
         """Whether W can span the whole space."""
         return self.objective.order <= self.widest
 
-    def columns(
-        self,
-        image: Any,
-        eigenpairs: LowestEigenpairs | None = None,
-        direction: Direction | None = None,
-    ) -> Array:
+    def columns(self, image: Any, eigenpairs: LowestEigenpairs | None = None) -> Array:
         """An orthonormal W for the search: the identity if the order is small."""
         if self.whole:
             return eye(self.objective.order, self.objective.place)
@@ -89,10 +83,6 @@ class ConeSearch:
         room = self.widest - sum(block.shape[1] for block in blocks)
         if self.leftover is not None and room > 0:
             blocks.append(self.leftover[:, :room])
-            room -= blocks[-1].shape[1]
-        if direction is not None:
-            share = min(NEWTON_COLUMNS, room // len(direction.blocks))
-            blocks += [_chief(D, L, share) for D in direction.blocks]
         return _orthonormal(blocks)
 
     def best(self, image: Any, W: Array, spare: float) -> Any | None:
@@ -157,17 +147,6 @@ def _widest(objective: Objective) -> int:
     while columns > 1 and objective.subspace_cost(columns) > MAX_ENTRIES:
         columns -= 1
     return columns
-
-
-def _chief(D: Array, L: Array, count: int) -> Array:
-    """The main directions in which LDᵀ + DLᵀ leaves the range of L."""
-    values, turn = eigh(host(L.T @ L))
-    moves = D @ beside(D, (turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
-    basis = namespace(L).linalg.qr(L)[0]
-    moves = moves - basis @ (basis.T @ moves)
-    U, sizes, _ = namespace(L).linalg.svd(moves, full_matrices=False)
-    sizes = host(sizes)
-    return U[:, : min(count, int(np.sum(sizes > 1e-8 * sizes[0])))]
 
 
 def _orthonormal(blocks: list[Array]) -> Array:

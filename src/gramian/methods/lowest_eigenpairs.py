@@ -8,25 +8,13 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator
 
-from gramian.arrays.dense import eigh
 from gramian.arrays.places import host, namespace, norm
 from gramian.arrays.threads import blas_threads_for
 from gramian.linalg import ritz_pairs
-from gramian.methods.newton import NegativePart
-from gramian.proofs import LowRank, SparseForm, Split, lost_by
+from gramian.proofs import Split, lost_by
 
 Array = NDArray[np.floating]
-
-DENSE_ORDER = 500
-"""Up to this order all eigenvalues below the level are computed."""
-
-INVERSE_STEPS = 40
-"""Solves of a Lanczos run for the lowest eigenvectors, at least three per vector."""
-
-SHIFT_RATIO, MAX_SHIFTS = 8.0, 8
-"""Factor by which a shift above an eigenvalue is lowered, and maximum number of shifts."""
 
 MIN_DIRECTION_RATIO = 0.02
 """Eigenvalues closer to the level than this fraction of the lowest are not used as directions."""
@@ -38,8 +26,6 @@ class LowestEigenpairs:
 
     values: Array
     vectors: Array
-    below: NegativePart
-    """The shift that makes the Hessian positive semidefinite."""
     bound: float
     """A lower bound on λ_min(∇F)."""
     hope: float
@@ -55,26 +41,20 @@ class LowestEigenpairs:
 
 
 def exact_eigenpairs(G: Array, level: float, count: int) -> LowestEigenpairs:
-    """All eigenpairs below the level, or the lowest few if there may be many."""
+    """The lowest `count` eigenpairs of a dense matrix."""
     xp = namespace(G)
     if not bool(xp.all(xp.isfinite(G))):
         raise FloatingPointError("the gradient is not finite")
-    order = G.shape[0]
-    last = order - 1 if order <= DENSE_ORDER else min(order, count) - 1
     if xp is np:
         with blas_threads_for(G.size):
-            values, vectors = _lowest(G, last)
+            values, vectors = _lowest(G, min(G.shape[0], count) - 1)
         rounding = float(8 * np.finfo(float).eps) * norm(G)
     else:
         values, vectors = xp.linalg.eigh(0.5 * (G + G.T))
         rounding = lost_by(G, values, vectors)
-        values, vectors = host(values)[: last + 1], vectors[:, : last + 1]
-    above = values - level
-    negative = int(np.sum(above < 0))
-    rest = 0.0 if negative < above.size or last == order - 1 else float(above[-1])
-    below = NegativePart(above[:negative], vectors[:, :negative], rest)
+        values, vectors = host(values)[:count], vectors[:, :count]
     bound = float(values[0]) - rounding
-    return LowestEigenpairs(above[:count], vectors[:, :count], below, bound, bound, rounding)
+    return LowestEigenpairs(values - level, vectors, bound, bound, rounding)
 
 
 def _lowest(G: Array, last: int) -> tuple[Array, Array]:
@@ -89,51 +69,15 @@ def _lowest(G: Array, last: int) -> tuple[Array, Array]:
     return found
 
 
-def span_eigenpairs(form: LowRank, level: float, count: int) -> LowestEigenpairs:
-    """The lowest eigenpairs of the span: those of the matrix if they lie below the rest."""
-    values, vectors = form.pairs(form.U.shape[1])
-    above = values - level
-    negative = int(np.sum(above < 0))
-    below = NegativePart(above[:negative], vectors[:, :negative], min(0.0, form.scale - level))
-    bound = form.lowest()[0].value
-    return LowestEigenpairs(above[:count], vectors[:, :count], below, bound, bound)
-
-
 def estimated_eigenpairs(
-    gradient: Any, L: Array, level: float, count: int, *, steps: int, start: Array, lift: float
+    gradient: Any, L: Array, level: float, count: int, *, steps: int, start: Array
 ) -> LowestEigenpairs:
     """Ritz pairs of ∇F on the complement of the range of L.
 
-    Near the optimum no eigenvalue on the complement lies at the level. The Hessian is shifted by
-    the fraction `lift` of the bound.
+    Near the optimum no eigenvalue on the complement lies at the level.
     """
     split = Split.along(gradient, L)
     found = ritz_pairs(split, count, steps=steps, v0=split.beside(start))
     lowest, residual = -float(found.values[0]), float(found.residuals[0])
     hope, bound = split.least(lowest), split.least(lowest - residual)
-    below = NegativePart(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
-    return LowestEigenpairs(-found.values - level, found.vectors, below, bound, hope)
-
-
-def factored_eigenpairs(
-    form: SparseForm, count: int, *, guess: float, start: Any, lift: float
-) -> LowestEigenpairs | None:
-    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, with t slightly below them.
-
-    Products with ∇F do not separate eigenvalues that are close relative to ‖∇F‖, as for a graph in
-    weakly connected parts. `guess` is about λ_min. None if no factor was found.
-    """
-    shifts = (guess * SHIFT_RATIO**k for k in range(MAX_SHIFTS))
-    solve = next((f.solve for f in map(form.tried, shifts) if f.solve is not None), None)
-    if solve is None:
-        return None
-    inverse = LinearOperator((form.order,) * 2, matvec=solve, dtype=float)
-    found = ritz_pairs(inverse, count, steps=max(INVERSE_STEPS, 3 * count), v0=start)
-    V = np.linalg.qr(found.vectors)[0]
-    image = form.S @ V
-    values, turn = eigh(V.T @ image)
-    V, image = V @ turn, image @ turn
-    residual = norm(image[:, 0] - values[0] * V[:, 0])
-    hope, bound = float(values[0]), float(values[0]) - residual
-    below = NegativePart(values[:0], V[:, :0], lift * min(0.0, bound))
-    return LowestEigenpairs(values, np.ascontiguousarray(V), below, bound, hope)
+    return LowestEigenpairs(-found.values - level, found.vectors, bound, hope)

@@ -24,6 +24,7 @@ from gramian.common import clock
 from gramian.methods.alternating import CG_STEPS_PER_ROW
 from gramian.methods.base import Step
 from gramian.objectives import LowerBound
+from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem
 from gramian.result import History, Result, Status
 
@@ -136,7 +137,7 @@ class Quick:
         """The result for a factor; its certificate uses the dual vector of `ahead`, if given."""
         objective = problem.objective
         dual = None if ahead is None else objective.dual(objective.image(ahead))
-        return self.result_of(problem, objective.image(factor), dual=dual, **limits)
+        return self.certified(problem, objective.image(factor), dual=dual, **limits)
 
     def cut_off(self, halves: Any, state: Array, problem: str) -> Result:
         """The result for a state without further evaluation of the problem, if the time is up.
@@ -150,23 +151,18 @@ class Quick:
         certificate = certificate_of(value, LowerBound(0.0, LEAST_TERMS), trace=trace)
         return self._result(factor, certificate, problem)
 
-    def _result(
-        self, factor: Array, certificate: Certificate, problem: str, formula: str = ""
-    ) -> Result:
-        return Result(
-            factor=factor,
-            value=certificate.value,
-            status=self._status(),
-            certificate=certificate,
-            history=self.history,
+    def _result(self, factor: Array, certificate: Certificate, problem: Problem | str) -> Result:
+        return result_of(
+            problem,
+            Outcome(factor, certificate, self._status()),
+            tol=np.inf,
             solver="auto",
             route=("alternating",),
-            problem=problem,
-            formula=formula,
-            seconds=clock.elapsed(self.started),
+            started=self.started,
+            history=self.history,
         )
 
-    def result_of(
+    def certified(
         self,
         problem: Problem,
         image: Any,
@@ -183,7 +179,7 @@ class Quick:
             seconds = max(MIN_PROOF_SECONDS, PROOF_TIME_FRACTION * clock.elapsed(self.started))
         with blas_threads_for(0):
             certificate = self._certificate(problem, image, dual, tol, seconds)
-        return self._result(image.factor, certificate, problem.name, problem.displayed)
+        return self._result(image.factor, certificate, problem)
 
     def _status(self) -> Status:
         if self.interrupted:

@@ -19,12 +19,12 @@ from gramian.linalg import bilateral
 from gramian.methods.base import (
     MIN_SMALL_RESIDUALS,
     RAY_SEARCH_DECREASE,
-    Outcome,
     Run,
     Settings,
     Step,
 )
 from gramian.methods.rays import find_ray
+from gramian.outcome import VALUE_ROUNDING, Outcome
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
 from gramian.reductions.variants import written_out
@@ -34,10 +34,6 @@ Array = NDArray[np.floating]
 
 RAY_SEARCH_STATUSES = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
 """Statuses after which `find_ray` tests whether F is unbounded below."""
-
-VALUE_ROUNDING = 1e-9
-"""Largest increase of F above its start, and decrease below its lower bound, that is attributed to
-rounding; relative to the size of F at the start."""
 
 MAX_RESTARTS = 50
 """Maximum number of restarts of a stalled solver along directions found by a proof."""

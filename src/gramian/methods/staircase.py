@@ -1,11 +1,14 @@
 """The staircase: local steps on a few columns, a certificate, and more columns if it fails.
 
-M = LLᵀ starts from the leading eigenvectors of −∇F(0). Each round takes first-order steps on L
-while they converge fast, otherwise Newton steps. If neither converges (a curved valley, a saddle
-point, a rank too small or too large), it minimises over M = W S Wᵀ for all S ⪰ 0, where W combines
-L, the leading eigenvectors of −∇F(M), the main directions of the Newton step and columns that the
-previous search removed: a convex problem of a few hundred unknowns, solved exactly, which also
-determines the rank. The certificate of every round uses the best lower bound so far.
+M = LLᵀ starts from the leading eigenvectors of −∇F(0). Each round takes first-order steps on L.
+Where they converge slowly (a curved valley, a saddle point, a rank too small or too large), and at
+moderate order, it minimises over M = W S Wᵀ for all S ⪰ 0, where W combines L, the leading
+eigenvectors of −∇F(M) and columns that the previous search removed: a convex problem of a few
+hundred unknowns, solved exactly, which also determines the rank. The certificate of every round
+uses the best lower bound so far.
+
+Newton steps on L (conjugate gradients on the convex part of the Hessian) gained nothing: of the 46
+problems of `benchmarks.auto_table` none was faster by more than a tenth.
 """
 
 from __future__ import annotations
@@ -41,10 +44,6 @@ PRECONDITIONED_EIGENVECTORS = 24
 """Eigenvectors at the start if steps are preconditioned. A rank that is too small is increased
 slowly: a9a (rank 18) takes 160 steps from here, and 350 from 12."""
 
-IDLE_GAP_FRACTION = 0.1
-"""Increase of F, as a fraction of the allowed gap, for which columns are dropped if none are
-missing."""
-
 LOCAL_GAP_FRACTION = 0.03
 """Gap due to the gradient on the factor at which local steps end, as a fraction of the allowed
 gap."""
@@ -72,12 +71,10 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
         if run.is_unbounded_on_ray(image, problem.objective.value(image)):
             return Status.UNBOUNDED
     while True:
-        run.bounds.lift = run.steps.lift
         eigenpairs = run.bounds.eigenpairs(image)
         certificate = run.bounds.certify(image, eigenpairs)
         image, certificate = run.bounds.trim(image, certificate)
-        products = {"products": float(run.steps.products)}
-        yield Step(image.factor, certificate.value, certificate, products, run.bounds.dual)
+        yield Step(image.factor, certificate.value, certificate)
         try:
             image = run.round(image, eigenpairs, certificate)
         except UnboundedError:
@@ -96,7 +93,6 @@ class _StaircaseRun:
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem, self.objective = problem, problem.objective
         self.domain, self.settings = problem.domain, settings
-        self.cut = False
         nothing = self.objective.place.zeros((problem.order, 0))
         self.zero = self.objective.value(self.objective.image(nothing))
         self.size = max(abs(self.zero), 1e-300)
@@ -104,7 +100,7 @@ class _StaircaseRun:
         self.first = FirstDescent(problem, settings, self.zero, self.size)
         self.steps = LocalSteps(problem, settings)
         first = PRECONDITIONED_EIGENVECTORS if self.steps.preconditioned else FIRST_EIGENVECTORS
-        self.bounds = StaircaseBounds(problem, settings, self.search, self.size, first)
+        self.bounds = StaircaseBounds(problem, settings, self.size, first)
 
     def leaves_zero(self, image: Any) -> bool:
         """Whether a small problem starts at M = 0 and F decreases there (no bound is close)."""
@@ -126,7 +122,7 @@ class _StaircaseRun:
         columns = objective.place.normal(self.settings.rng, (objective.order, SLICE_COLUMNS))
         spread = objective.image(self.domain.rescale(columns))
         enough = LOCAL_GAP_FRACTION * self.bounds.allowed(objective.value(spread))
-        found = self.steps.quasi_newton(spread, enough)[0]
+        found = self.steps.take(spread, enough)
         if self.search.widest >= SLICE_COLUMNS:
             found = self.search.best(found, self.search.columns(found), 1e-4 * enough) or found
         return self._better(found, image)
@@ -147,63 +143,32 @@ class _StaircaseRun:
         return slope < -0.1 * fallen and is_unbounded_on_ray(self.objective, image)
 
     def round(self, image: Any, eigenpairs: LowestEigenpairs, certificate: Certificate) -> Any:
-        """Conjugate gradient or Newton steps while they converge, then a search over a subspace."""
+        """First-order steps, then a search over a subspace, or more columns."""
         if self.search.whole and not self.first.ended:
             return self.descended(image)
         enough = LOCAL_GAP_FRACTION * self.bounds.allowed(certificate.value)
         if self.outgrown(image):
-            return self.steps.quasi_newton(
-                self._append(image, eigenpairs, HIGH_RANK_EIGENVECTORS), enough
-            )[0]
+            return self.steps.take(self._append(image, eigenpairs, HIGH_RANK_EIGENVECTORS), enough)
         if self.steps.preconditioned:
-            return self.steps.first_order(self._resized(image, eigenpairs, certificate), enough)[0]
-        direction = None
-        image, done = self.steps.first_order(image, enough)
-        straight = image
-        if not done:
-            image, straight, direction = self.steps.newton(image, eigenpairs, enough)
+            more = max(ADDED_EIGENVECTORS, image.factor.shape[1] // 2)
+            return self.steps.take(self._append(image, eigenpairs, more), enough)
         rank, count = image.factor.shape[1], eigenpairs.vectors.shape[1]
-        if self.steps.large and direction is None and self.steps.well_conditioned:
-            return self._append(image, eigenpairs)
-        if self.search.whole or rank + min(count, ADDED_EIGENVECTORS) <= self.search.widest:
-            W = self.search.columns(image, eigenpairs, direction)
+        searchable = self.search.whole or (
+            rank + min(count, ADDED_EIGENVECTORS) <= self.search.widest
+        )
+        image = self.steps.take(image, enough)
+        if searchable and not (self.steps.large and self.steps.converging):
+            W = self.search.columns(image, eigenpairs)
             found = self.search.best(image, W, 1e-4 * enough)
+            self.bounds.inside = self.search.inside
             if found is not None:
-                return self._better(found, straight)
-        return self._append(straight, eigenpairs)
+                return self._better(found, image)
+        return self._append(image, eigenpairs)
 
     def _better(self, found: Any, straight: Any) -> Any:
         """The lower of the two; the searched one (smaller gradient) if F is equal to rounding."""
         value, other = self.objective.value(found), self.objective.value(straight)
         return straight if other < value - VALUE_ROUNDING * abs(value) else found
-
-    def _resized(self, image: Any, eigenpairs: LowestEigenpairs, certificate: Certificate) -> Any:
-        """Add columns if F decreases on the complement of M; once, drop unnecessary columns.
-
-        Only once: near the optimum, λ_min needs columns that F does not need.
-        """
-        if self._falls(eigenpairs):
-            return self._append(
-                image, eigenpairs, max(ADDED_EIGENVECTORS, image.factor.shape[1] // 2)
-            )
-        if self.cut:
-            return image
-        self.cut = True
-        return self._without_idle_columns(
-            image, IDLE_GAP_FRACTION * self.bounds.allowed(certificate.value)
-        )
-
-    def _without_idle_columns(self, image: Any, spare: float) -> Any:
-        """Drop columns while F increases by at most `spare`: vanishing columns converge slowest."""
-        turn = columns_by_size(image.factor)[1]
-        L, best = image.factor @ beside(image.factor, turn), image
-        most = self.objective.value(image) + spare
-        for rank in range(L.shape[1] - 1, 0, -1):
-            fewer = self.objective.image(contiguous(L[:, :rank]))
-            if not self.objective.value(fewer) <= most:
-                break
-            best = fewer
-        return best
 
     def _falls(self, eigenpairs: LowestEigenpairs) -> bool:
         """Whether F decreases along the lowest eigenvectors."""
