@@ -55,13 +55,13 @@ def result_of(
     it has one record.
     """
     outcome = _consistent(problem, outcome, tol)
-    value, rank = outcome.certificate.value, outcome.factor.shape[1]
+    value = outcome.certificate.value
     return Result(
         factor=outcome.factor,
         value=value,
         status=outcome.status,
         certificate=outcome.certificate,
-        history=history or History([{"iteration": 0.0, "value": value, "rank": float(rank)}]),
+        history=_one_record(value, outcome.factor.shape[1]) if history is None else history,
         solver=solver,
         route=route or (solver,),
         problem=_name(problem),
@@ -71,6 +71,10 @@ def result_of(
         ray=outcome.ray,
         dimacs=outcome.dimacs,
     )
+
+
+def _one_record(value: float, rank: int) -> History:
+    return History([{"iteration": 0.0, "value": value, "rank": float(rank)}])
 
 
 def _name(problem: Problem | str) -> str:

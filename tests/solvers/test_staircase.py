@@ -13,8 +13,11 @@ from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.methods import staircase_bounds, staircase_steps
 from gramian.methods.base import Settings
+from gramian.methods.columns import compress
 from gramian.methods.cone_search import MAX_COLUMNS
+from gramian.methods.lowest_eigenpairs import estimated_eigenpairs, factored_eigenpairs
 from gramian.methods.staircase import _StaircaseRun
+from gramian.methods.staircase_bounds import SLOW_CERTIFICATES
 from gramian.methods.staircase_steps import MIN_LARGE_ORDER
 from gramian.objectives import Composite
 from gramian.objectives.preconditioning import row_preconditioner
@@ -207,6 +210,40 @@ def blobs_with_links(n=400, parts=12, seed=0):
     same = y[pairs[:, 0]] % 5 == y[pairs[:, 1]] % 5
     laplacian = graph.laplacian(graph.weights("auto"), normalized=True)
     return problems.npkl(laplacian, pairs[same], pairs[~same], 10.0)
+
+
+def test_a_sparse_factor_tells_eigenvalues_apart_that_products_do_not():
+    problem = blobs_with_links()
+    factor = gm.minimize(problem, tol=1e-2).factor
+    gradient = problem.objective.gradient(problem.objective.image(factor))
+    values, vectors = np.linalg.eigh(gradient.dense())
+    start = np.random.default_rng(0).standard_normal(problem.order)
+    for guess in (values[0] - 1e-6, 0.5 * values[0]):
+        found = factored_eigenpairs(gradient.form(), 6, guess=guess, start=start)
+        np.testing.assert_allclose(found.values, values[:6], atol=1e-9)
+        assert found.bound <= values[0] + 1e-12 and found.hope - found.bound < 1e-7
+        assert np.linalg.norm(vectors[:, :1].T @ found.vectors) == pytest.approx(1.0, abs=1e-6)
+    rough = estimated_eigenpairs(gradient, factor, 0.0, 6, steps=40, start=start)
+    assert rough.hope - rough.bound > 1e-5
+
+
+def test_gaps_that_stay_near_are_closed_by_a_repaired_dual_vector(monkeypatch):
+    """The optimum without its smallest column: F hardly rises, and λ_min(∇F) is far below 0."""
+    problem = blobs_with_links(600, 30)
+    best = gm.minimize(problem, tol=1e-6)
+    point = problem.objective.image(compress(best.factor, best.rank - 1))
+    monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)
+    below = _StaircaseRun(
+        problem, Settings(rank=None, tol=5e-3, rng=np.random.default_rng(0))
+    ).bounds
+    for _ in range(SLOW_CERTIFICATES):
+        certificate = below.certify(point, below.eigenpairs(point))
+        assert certificate.relative_gap > 0.1 and below.dual is None
+    repaired = below.certify(point, below.eigenpairs(point))
+    assert repaired.relative_gap <= 5e-3 and below.dual is not None
+    proved = gm.certify(problem, point.factor, dual=below.dual)
+    assert proved.proved and proved.relative_gap <= 5e-3
+    assert proved.lower_bound <= best.value
 
 
 @pytest.mark.slow

@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
 
+from gramian.arrays.dense import eigh
 from gramian.arrays.places import host, namespace, norm
 from gramian.arrays.threads import blas_threads_for
 from gramian.linalg import ritz_pairs
-from gramian.proofs import Split, lost_by
+from gramian.proofs import SparseForm, Split, lost_by
 
 Array = NDArray[np.floating]
+
+INVERSE_STEPS = 40
+"""Solves of a Lanczos run for the lowest eigenvectors, at least three per vector."""
+
+SHIFT_RATIO, MAX_SHIFTS = 8.0, 8
+"""Factor by which a shift above an eigenvalue is lowered, and maximum number of shifts."""
 
 MIN_DIRECTION_RATIO = 0.02
 """Eigenvalues closer to the level than this fraction of the lowest are not used as directions."""
@@ -81,3 +89,26 @@ def estimated_eigenpairs(
     lowest, residual = -float(found.values[0]), float(found.residuals[0])
     hope, bound = split.least(lowest), split.least(lowest - residual)
     return LowestEigenpairs(-found.values - level, found.vectors, bound, hope)
+
+
+def factored_eigenpairs(
+    form: SparseForm, count: int, *, guess: float, start: Any
+) -> LowestEigenpairs | None:
+    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, with t slightly below them.
+
+    Products with ∇F do not separate eigenvalues that are close relative to ‖∇F‖, as for a graph in
+    weakly connected parts. `guess` is about λ_min. None if no factor was found.
+    """
+    shifts = (guess * SHIFT_RATIO**k for k in range(MAX_SHIFTS))
+    solve = next((f.solve for f in map(form.tried, shifts) if f.solve is not None), None)
+    if solve is None:
+        return None
+    inverse = LinearOperator((form.order,) * 2, matvec=solve, dtype=float)
+    found = ritz_pairs(inverse, count, steps=max(INVERSE_STEPS, 3 * count), v0=start)
+    V = np.linalg.qr(found.vectors)[0]
+    image = form.S @ V
+    values, turn = eigh(V.T @ image)
+    V, image = V @ turn, image @ turn
+    residual = norm(image[:, 0] - values[0] * V[:, 0])
+    hope = float(values[0])
+    return LowestEigenpairs(values, np.ascontiguousarray(V), hope - residual, hope)

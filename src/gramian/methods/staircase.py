@@ -74,7 +74,7 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
         eigenpairs = run.bounds.eigenpairs(image)
         certificate = run.bounds.certify(image, eigenpairs)
         image, certificate = run.bounds.trim(image, certificate)
-        yield Step(image.factor, certificate.value, certificate)
+        yield Step(image.factor, certificate.value, certificate, dual=run.bounds.dual)
         try:
             image = run.round(image, eigenpairs, certificate)
         except UnboundedError:
