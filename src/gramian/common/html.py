@@ -42,8 +42,9 @@ def _table(title: str, columns: Sequence[str] | None, rows: Iterable[Sequence[An
 
 
 def _row(tag: str, cells: Iterable[Any], style: str) -> str:
-    return "<tr>" + "".join(f"<{tag}{style}>{escape(_words(c))}</{tag}>" for c in cells) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}{style}>{escape(words(c))}</{tag}>" for c in cells) + "</tr>"
 
 
-def _words(value: Any) -> str:
+def words(value: Any) -> str:
+    """A number in six digits, anything else as it prints."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
