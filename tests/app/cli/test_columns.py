@@ -193,7 +193,7 @@ def test_sparse_models_go_by_order_and_say_so(run, folder):
     scipy.io.mmwrite("points.mtx", sp.coo_matrix(frame.to_numpy()))
     assert run("embed", "points.mtx", "--model", "m", "--time-limit", 2)[0] in (0, 3)
     status, _, err = run("transform", "points.csv", "--model", "m")
-    assert status == 0 and "go by their order" in err
+    assert status == 0 and "are matched by their order" in err
 
 
 @pytest.mark.parametrize("scaled", ["--standardize", "--as-is"])

@@ -3,6 +3,7 @@
 import json
 import zipfile
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from gramian.app.verdict import (
     of_errors,
     verdict_of_metric,
 )
+from gramian.common import clock
 from gramian.metric import KTA
 from tests.app.cli.data import FLOWERS, ratings
 
@@ -411,7 +413,7 @@ def test_links_of_the_other_kind_are_told_and_odd_kinds_refused(run, moons):
 def test_clusters_without_links_are_those_of_the_graph(run, moons):
     line = ("cluster", "moons.csv", "--drop", "name", "--clusters", 2)
     facts = told(run, *line, "--out", "c.csv")
-    assert facts["verdict"].startswith("Nothing was taught") and sum(facts["sizes"]) == 80
+    assert facts["verdict"].startswith("Nothing was learned") and sum(facts["sizes"]) == 80
     assert set(pd.read_csv("c.csv")["cluster"]) == {0, 1}
     assert "nothing is learned" in refused(run, *line, "--model", "m.gramian")
     assert "--clusters" in refused(run, "cluster", "moons.csv", "--drop", "name")
@@ -567,7 +569,8 @@ def test_method_says_that_euclids_metric_was_kept_with_many_classes(run, folder)
 @pytest.mark.parametrize(("passing", "folds"), [(0.5, 5), (3.0, 1)])
 def test_all_folds_are_held_out_if_only_the_first_fit_was_slow(monkeypatch, passing, folds):
     times = iter(passing * np.arange(1000.0))
-    monkeypatch.setattr("gramian.app.verdict._now", lambda: next(times))
+    steady = SimpleNamespace(now=lambda: next(times), left=clock.left, phase=clock.phase)
+    monkeypatch.setattr("gramian.app.verdict.clock", steady)
     X, y = FLOWERS.data.to_numpy(), FLOWERS.target
     model = KTA(lam=0.1).fit(X, y)
     assert f"({folds} of 5 folds" in verdict_of_metric(model, X, y, seconds=2.5).sentence

@@ -8,7 +8,7 @@ import pytest
     [
         (("--out", "filled.csv"), "--out is for a file that is read here"),
         (("--columns", "a,b,c"), "--columns is for a file that is read here"),
-        (("--method", "implicit"), "is not done on a cluster"),
+        (("--method", "implicit"), "does not run on a cluster"),
     ],
 )
 def test_what_a_cluster_does_not_do_is_refused(folder, run, more, told):

@@ -2,11 +2,9 @@
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +17,7 @@ from sklearn.datasets import make_moons
 
 import gramian as gm
 from gramian.app.cli.options import Run
-from gramian.app.cli.progress import Display, shown, unbroken
+from gramian.app.cli.progress import Display, shown
 from gramian.app.encoders import days
 from gramian.app.verdict import (
     beyond_chance,
@@ -227,7 +225,7 @@ def test_ctrl_c_is_told_by_the_exit_status_whatever_the_fit_makes_of_it(run, fol
 
 
 def test_ctrl_c_between_files_says_which_are_written(run, folder, monkeypatch):
-    monkeypatch.setattr("gramian.app.cli.embed.show", interrupt)
+    monkeypatch.setattr("gramian.app.cli.options.show", interrupt)
     status, _, err = run("embed", "points.csv", "--out", "best.csv")
     assert status == 130 and (folder / "best.csv").exists()
     assert "best.csv is written" in err and "nothing was written" not in err
@@ -262,25 +260,6 @@ def test_ctrl_c_waits_for_what_is_being_imported(run, folder, monkeypatch):
     monkeypatch.setattr("gramian.graph.nearest", nearest)
     status, _, err = run("embed", "points.csv", "--out", "best.csv")
     assert status == 130 and "nothing was written" in err and sys.modules.pop("slowly").whole
-
-
-def test_files_are_written_whole_before_ctrl_c_is_heard():
-    done = []
-    with pytest.raises(KeyboardInterrupt), unbroken():
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.01)
-        done.append(threading.active_count())
-    assert done
-
-
-def test_an_interrupt_that_is_ignored_stays_ignored_while_files_are_written():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with unbroken():
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 # --- the verdict -----------------------------------------------------------------------
