@@ -170,7 +170,7 @@ def test_a_metric_of_one_direction_is_drawn_in_the_plane(tmp_path):
 
 
 @pytest.mark.parametrize("ratio", [1.0, 3.0, 1e3])
-def test_equal_units_unless_all_points_would_be_on_a_line(ratio):
+def test_units_are_equal_except_for_points_close_to_a_line(ratio):
     places = np.random.default_rng(0).uniform(size=(50, 2)) * [1.0, 1.0 / ratio]
     across, up = figures._alike(places)
     drawn = [np.ptp(axis.at(values)) for axis, values in zip((across, up), places.T, strict=True)]

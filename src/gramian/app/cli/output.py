@@ -111,7 +111,7 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
 LABELS = {
     "largest_edge_error": "largest relative error of a squared distance between neighbours",
     "leave_one_out_error_before": "leave-one-out error before",
-    "leave_one_out_error_after": "leave-one-out error after, on the training rows",
+    "leave_one_out_error_after": "after, on the training rows",
 }
 """Labels of facts whose names alone are not clear."""
 
