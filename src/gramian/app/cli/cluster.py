@@ -23,7 +23,7 @@ from gramian.app.cli.options import (
 )
 from gramian.app.cli.output import bad_input, show
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.pages import keep_page, names_of, open_option, prepared_samples, serve
+from gramian.app.cli.pages import keep_page, open_option, prepared_samples, serve
 from gramian.app.cli.samples import Samples, Source, free, last, samples
 from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.explorer import Session
@@ -40,7 +40,7 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 @option("--clusters", click.IntRange(min=2), "How many; default: the number of labels.")
 @option("--must-link", FILE, "Pairs that belong together: row numbers, or ids.")
 @option("--cannot-link", FILE, "Pairs that belong apart.")
-@option("--method", list(METHODS), "Model.", default="npkl")
+@option("--method", list(METHODS), "Model.")
 @option("--neighbors", int, "Of each sample.", default=10)
 @open_option
 @out_option
@@ -187,7 +187,7 @@ def _work_on(
     labels, codes = known
     count = clusters or (2 if codes is None else max(2, int(codes.max()) + 1))
     limit = run.time_limit or START
-    session = Session(X, count, last(model), names_of(given), time_limit=limit, frame=given.X)
+    session = Session(X, count, last(model), given.texts, time_limit=limit, frame=given.X)
     kinds = [(kind, links[f"{kind}_link"]) for kind in ("must", "cannot")]
     ends = [(int(i), int(j), kind) for kind, some in kinds if some is not None for i, j in some]
     session.add_all(ends, limit)

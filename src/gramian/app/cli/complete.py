@@ -42,50 +42,19 @@ CONNECT = "10 s"
 
 @click.command(cls=Writing)
 @file_argument
-@option(
-    "--columns",
-    str,
-    "Which columns, by name, or by number from 0 without a header; default: found by name.",
-    metavar="USER,ITEM,RATING",
-)
+@option("--columns", "USER,ITEM,RATING", "Names, or numbers from 0; default: found by name.")
 @format_options
-@option(
-    "--method",
-    list(METHODS),
-    "nuclear: ratings are numbers; mmmf: they are ±1 or ordered grades; implicit: they are counts "
-    "of what users did.",
-    default="nuclear",
-)
+@option("--method", list(METHODS), "nuclear: numbers; mmmf: ±1 or grades; implicit: counts.")
 @option("--lam", float, "Weight of the nuclear norm; default: chosen on held-out ratings.")
-@option(
-    "--wide",
-    bool,
-    "FILE has a row for each user, named by its first column, and a column for each item.",
-)
-@option(
-    "--duplicates",
-    ["error", "mean", "sum", "last"],
-    "How to handle pairs that are rated twice.",
-    default="error",
-)
-@option(
-    "--missing",
-    ["error", "drop"],
-    "How to handle lines without a user, an item or a rating.",
-    default="error",
-)
-@option(
-    "--titles",
-    str,
-    "Titles of items: a column of FILE, or another file of items and titles; kept in the model.",
-    metavar="COLUMN|FILE",
-)
+@option("--wide", bool, "FILE has a row per user (the first column) and a column per item.")
+@option("--duplicates", ["error", "mean", "sum", "last"], "How to handle pairs rated twice.")
+@option("--missing", ["error", "drop"], "How to handle lines with missing cells.")
+@option("--titles", "COLUMN|FILE", "Titles of items: a column, or a file of items and titles.")
 @option(
     "--scheduler",
-    str,
+    "ADDRESS",
     "Work on the Dask cluster of this scheduler, tcp://…:8786; FILE is then a folder, a "
     "pattern or a file of Parquet or NPZ that its workers can read.",
-    metavar="ADDRESS",
 )
 @out_option
 @run_options

@@ -44,35 +44,16 @@ FAR = 0.25
 
 @click.command(cls=Writing)
 @source_options("Colours the picture; guides colored-mvu.")
-@option("--method", list(METHODS), "Model; layout separates clusters, for display.", default="mvu")
-@option(
-    "--components",
-    str,
-    'Dimensions, or "auto": as many as contain 95 % of the variance.',
-    default="2",
-    metavar="N",
-)
+@option("--method", list(METHODS), "Model; layout separates clusters, for display.")
+@option("--components", "N", 'Dimensions, or "auto" for 95 % of the variance.', default="2")
 @option("--neighbors", int, "Of each sample.  [default: 6, and 7 of a layout]")
-@option(
-    "--distances",
-    bool,
-    "FILE holds distances between all samples; a sparse one, the edges of a graph.",
-)
+@option("--distances", bool, "FILE has distances between all samples, or a sparse graph.")
 @option("--nu", float, "Weight of the variance; default: chosen from the data.")
 @option("--connect", CONNECT, "How to handle a graph in several parts.", default="mst")
-@option(
-    "--images",
-    str,
-    "Samples are images of this size in pixels: the report shows them under the pointer.",
-    metavar="HEIGHTxWIDTH",
-)
+@option("--images", "HEIGHTxWIDTH", "Show samples as images of this size in the report.")
 @out_option
 @plot_option
-@option(
-    "--watch",
-    MOVING,
-    "Draw the fit as it runs: to a .gif at the end, or to a .png again and again.",
-)
+@option("--watch", MOVING, "Draw during the fit: a .gif at the end, or a .png repeatedly.")
 @run_options
 def embed(
     run: Run,

@@ -113,7 +113,7 @@ def _model(file: Path) -> dict[str, Any]:
 @click.command(cls=Writing)
 @click.argument("model", type=FILE)
 @option("--data", FILE, "Samples to show before and after the metric.")
-@option("--label", str, "The column of their classes.", metavar="COLUMN")
+@option("--label", "COLUMN", "The column of their classes.")
 @format_options
 @option("--out", PAGE, "The .html file; default: MODEL.html.")
 def report(

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from gramian.app.cli.options import FILE, Run, option, out_option, run_options, source_options
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.pages import keep_page, names_of, open_option, prepared_samples, serve
+from gramian.app.cli.pages import keep_page, open_option, prepared_samples, serve
 from gramian.app.cli.samples import Samples, Source, last, refuse_more_components, samples
 from gramian.app.cli.tables import deliver, left_out, refuse_one_array
 from gramian.app.explorer import MetricSession
@@ -33,15 +33,7 @@ from gramian.app.verdict import (
     wrong_rows,
 )
 from gramian.common import clock
-from gramian.metric import (
-    KTA,
-    LMNN,
-    AutoMetric,
-    DMLEig,
-    LinearSeparation,
-    LMNNEig,
-    TripletMetric,
-)
+from gramian.metric import KTA, LMNN, AutoMetric, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.metric._shrinkage import PLAIN
 
 METHODS: dict[str, Any] = {
@@ -60,7 +52,7 @@ each on average than the second."""
 
 @click.command(cls=Writing)
 @source_options("The column of classes.", standardize=True)
-@option("--method", list(METHODS), "Learner; auto chooses one by held-out rows.", default="auto")
+@option("--method", list(METHODS), "Learner; auto chooses one by held-out rows.")
 @option("--components", click.IntRange(min=1), "Directions to keep; default: all.")
 @option("--neighbors", int, "Number of neighbours of k-NN.", default=3)
 @option("--test", FILE, "A file of labelled samples to test on.")
@@ -157,7 +149,7 @@ def _chosen(fitted: Any, kept: bool) -> str:
 def _work_on(estimator: Any, given: Samples, run: Run, neighbors: int, out: Path | None) -> None:
     """Serve a page until Ctrl-C, then write the results."""
     steps, X = prepared_samples(given.prepared(estimator), given.X)
-    names = names_of(given)
+    names = given.texts
     session = MetricSession(X, estimator, names, neighbors, frame=given.X)
     session.mark_all(known_classes(given.y, session.size), run.time_limit or START)
     serve(session, str(given.source.file), steps)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -180,19 +180,11 @@ class Run:
         leave(fitted.result_.status)
 
 
-def write_report(
-    model: Any,
-    path: Path | None,
-    X: Any = None,
-    y: Any = None,
-    more: Sequence[Any] = (),
-    verdict: Verdict | None = None,
-    source: str | None = None,
-) -> None:
-    """Write the page of the estimator in a pipeline, if a path is given."""
+def write_report(model: Any, path: Path | None, X: Any = None, y: Any = None, **more: Any) -> None:
+    """Write the page of the estimator in a pipeline with `report_estimator`, if a path is given."""
     if path is not None:
         estimator, X = learned(model, X)
-        report_estimator(estimator, path, X, y, more, verdict=verdict, source=source)
+        report_estimator(estimator, path, X, y, **more)
 
 
 def learned(model: Any, X: Any = None) -> tuple[Any, Any]:
@@ -240,14 +232,20 @@ def group(kind: Any, argument: str, *options: Decorator) -> Decorator:
 
 
 def option(names: str, kind: Any, text: str, *, default: Any = None, **more: Any) -> Decorator:
-    """An option with a help text; the kind bool is a flag, and a list of texts a choice."""
+    """An option with a help text.
+
+    The kind bool is a flag, a list is a choice with its first value as the default if there is no
+    other, and a text is the name of the value in the help.
+    """
     if kind is bool:
-        shown = "/" in names
-        more |= {"is_flag": True, "default": default if shown else False}
+        default = default if "/" in names else False
+        more |= {"is_flag": True, "default": default}
+    elif isinstance(kind, (list, tuple)):
+        more |= {"type": click.Choice(kind), "default": default or kind[0]}
     else:
-        shown = default is not None
-        more |= {"type": click.Choice(kind) if isinstance(kind, (list, tuple)) else kind}
-        more |= {"default": default} if shown else {}
+        more |= {"metavar": kind} if isinstance(kind, str) else {"type": kind}
+        more |= {} if default is None else {"default": default}
+    shown = "/" in names or not more.get("is_flag")
     return click.option(*names.split(), show_default=shown, help=text, **more)
 
 
@@ -259,7 +257,7 @@ json_option = option("--json as_json", bool, "Print JSON.")
 limit_options = together(
     option("--time-limit", float, "Stop after this time.", metavar="SECONDS"),
     option("--seed", int, "Random seed.", default=0),
-    option("--device", str, "cpu, cuda or cuda:1 (needs gramian[gpu]).", metavar="NAME"),
+    option("--device", "NAME", "cpu, cuda or cuda:1 (needs gramian[gpu])."),
     option("--progress/--no-progress", bool, "Show progress; default: on a terminal only."),
 )
 
@@ -270,19 +268,13 @@ run_options = group(
     option("--rank", int, "The largest rank of the matrix."),
     option("--tol", Tolerance(), "Certified relative gap to stop at."),
     limit_options,
-    option(
-        "--checkpoint",
-        Folder(),
-        "Keep the best point so far there; the same command continues from it.",
-        metavar="FOLDER",
-    ),
+    option("--checkpoint", Folder(), "Keep the best point there, and continue from it."),
     option("--model", MODEL, "Save the model to this .gramian file."),
     report_option,
     option(
         "--verdict/--no-verdict",
         bool,
-        "Measure the error on held-out data, which takes more fits; default: if a fit takes "
-        f"less than {SLOW:.0f} s.",
+        f"Measure the held-out error by more fits; default: if a fit takes < {SLOW:.0f} s.",
     ),
     json_option,
 )
@@ -296,7 +288,7 @@ format_options = group(
         bool,
         "Whether the first row has the names of the columns; default: detected.",
     ),
-    option("--sheet", str, "Sheet of an Excel file; default: largest.", metavar="NAME"),
+    option("--sheet", "NAME", "Sheet of an Excel file; default: largest."),
 )
 
 
@@ -307,30 +299,24 @@ def source_options(label: str, *, standardize: bool = False) -> Decorator:
         "source",
         file_argument,
         format_options,
-        option("--label", str, label, metavar="COLUMN"),
-        option(
-            "--drop", str, "Columns to leave out; repeatable.", multiple=True, metavar="COLUMN,…"
-        ),
+        option("--label", "COLUMN", label),
+        option("--drop", "COLUMN,…", "Columns to leave out; repeatable.", multiple=True),
         option(
             "--encode",
-            str,
-            "Columns of categories or dates to encode as numbers; all: every column of text.",
+            "COLUMN,…",
+            "Columns of categories or dates to encode; all: every column of text.",
             multiple=True,
-            metavar="COLUMN,…",
         ),
-        option(
-            "--id ids", str, "A column with names of the rows, kept in --out.", metavar="COLUMN"
-        ),
+        option("--id ids", "COLUMN", "A column with names of the rows, kept in --out."),
         option(
             "--missing",
             ["error", "drop", "mean", "median"],
-            "How to handle missing cells: refuse the file, leave out their rows, or fill them in.",
-            default="error",
+            "Missing cells: refuse the file, leave out their rows, or fill them in.",
         ),
         option(
             "--standardize/--as-is",
             bool,
-            "Scale every column to mean 0 and variance 1 first.",
+            "Scale columns to mean 0 and variance 1.",
             default=standardize,
         ),
     )

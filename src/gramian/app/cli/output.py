@@ -17,14 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gramian.app.cli.exits import (
-    HEARD,
-    INTERRUPTED,
-    NOT_CONVERGED,
-    as_called,
-    complain,
-    printable,
-)
+from gramian.app.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, complain, printable
 from gramian.certificate import Certificate
 from gramian.result import Result, Status
 

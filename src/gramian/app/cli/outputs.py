@@ -52,6 +52,7 @@ class Folder(click.Path):
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
+        self.name = "folder"
 
 
 TABLE = Output(

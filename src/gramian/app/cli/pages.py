@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 
 from gramian.app.cli.options import Run, option
 from gramian.app.cli.output import show
-from gramian.app.cli.samples import Samples
 from gramian.app.cli.tables import deliver
 from gramian.app.explorer import Page
 
@@ -39,11 +38,6 @@ def prepared_samples(model: Any, X: Any) -> tuple[Any, Any]:
         return None, X.to_numpy() if hasattr(X, "to_numpy") else X
     steps = model[:-1].fit(X)
     return steps, steps.transform(X)
-
-
-def names_of(given: Samples) -> list[str] | None:
-    """The names of the samples on a page."""
-    return None if given.names is None else [str(name) for name in given.names]
 
 
 def keep_page(

@@ -32,10 +32,7 @@ from gramian.completion._base import Completion
 
 model_option = option("--model", FILE, "A model of `gramian complete`.", required=True)
 columns_option = option(
-    "--columns",
-    str,
-    "Which columns of the ratings; default: as in the fit.",
-    metavar="USER,ITEM,RATING",
+    "--columns", "USER,ITEM,RATING", "Which columns of the ratings; default: as in the fit."
 )
 
 

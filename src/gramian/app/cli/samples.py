@@ -82,6 +82,11 @@ class Samples:
         return next(iter(self.ids.values()), None)
 
     @property
+    def texts(self) -> list[str] | None:
+        """The names as text, for a page."""
+        return None if self.names is None else [str(name) for name in self.names]
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What a command prints about them."""
         rows, columns = self.X.shape

@@ -139,7 +139,7 @@ def _problem(files: dict[str, Path | None], trace: float | None) -> Any:
 @file_argument
 @option("-k --count", int, "How many.", default=5)
 @option("--tol", float, "Relative residual.", default=1e-10)
-@option("--method", ["auto", "lanczos", "lapack", "lro"], "Algorithm.", default="auto")
+@option("--method", ["auto", "lanczos", "lapack", "lro"], "Algorithm.")
 @format_options
 @out_option
 @report_option

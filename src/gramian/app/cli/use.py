@@ -32,9 +32,7 @@ from gramian.completion._base import Completion
 from gramian.metric._base import MetricLearner
 
 model_option = option("--model", FILE, "A saved model.", required=True)
-id_option = option(
-    "--id ids", str, "A column that names the rows: kept in the output.", metavar="COLUMN"
-)
+id_option = option("--id ids", "COLUMN", "A column that names the rows, kept in the output.")
 
 
 @click.command(cls=Writing)
@@ -81,9 +79,7 @@ def transform(
 @click.command(cls=Writing)
 @file_argument
 @model_option
-@option(
-    "--columns", str, "Which columns, for ratings; default: as in the fit.", metavar="USER,ITEM"
-)
+@option("--columns", "USER,ITEM", "Columns of a file of ratings; default: as in the fit.")
 @option("--proba", bool, "The probability of each class too.")
 @format_options
 @id_option
