@@ -1,4 +1,4 @@
-"""Dates as numbers, for pipelines: what scikit-learn has no encoder of."""
+"""Encode dates as numbers in pipelines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gramian.common.storage import storable
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 THIS_CENTURY = 69
-"""Years of two digits below this are of 2000 and after, as in POSIX."""
+"""Years of two digits below this are 2000 and later, as in POSIX."""
 
 WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
 NAME = (
@@ -33,8 +33,8 @@ FORMS = [
         rf"{NAME}[-,\s]*(?P<year>\d{{4}})",
     )
 ]
-"""2024-05-31 and 2024-05, 31.5.2024 and 5/31/24, 31 May 2024, May 31 2024, May 2024; a day of the
-week may stand before, and a time after."""
+"""2024-05-31 and 2024-05, 31.5.2024 and 5/31/24, 31 May 2024, May 31 2024, May 2024, with an
+optional day of the week before and an optional time after."""
 
 CLOCK = re.compile(
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d(?:\.\d+)?))?"
@@ -42,10 +42,10 @@ CLOCK = re.compile(
     re.IGNORECASE,
 )
 DAY, MONTH, OPEN = "day", "month", "open"
-"""Which number of a date such as 5/31/2024 is the first; open where no date tells."""
+"""What the first number of a date such as 5/31/2024 is; open if the column has no such date."""
 
 EITHER_FIRST = ("/", "-")
-"""Marks between numbers of which either may be the month; with points the day is first."""
+"""Separators with which either number may be the month; with points the day is first."""
 
 
 @storable
@@ -62,7 +62,7 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     first_ : list of str
         For every column, what the first number of a date such as 5/31/2024 is: "day", "month", or
-        "open" where there is no such date.
+        "open" if there is no such date.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -75,7 +75,7 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any = None) -> DateEncoder:
-        """Look at the dates."""
+        """Determine the order of days and months."""
         names = getattr(X, "columns", None)
         if names is not None:
             self.feature_names_in_ = np.asarray([str(name) for name in names], dtype=object)
@@ -90,12 +90,8 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._numbers(X)
 
     def _numbers(self, X: Any) -> NDArray[np.float64]:
-        cells = np.asarray(X, dtype=object)
-        found = np.empty(cells.shape)
-        for column in range(cells.shape[1]):
-            first = self.first_[column]
-            found[:, column] = [days(cell, first) for cell in cells[:, column]]
-        return found
+        columns = zip(np.asarray(X, dtype=object).T, self.first_, strict=True)
+        return np.array([[days(cell, first) for cell in cells] for cells, first in columns]).T
 
     def _to_store(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -110,7 +106,7 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def first_number(cells: Any) -> str:
-    """What the first number of dates such as 5/31/2024 in a column is."""
+    """Whether the first number of dates such as 5/31/2024 in a column is the day or the month."""
     found = [date_in(str(cell)) for cell in cells]
     numbered = [parts for parts in found if parts is not None and parts.get("mark") in EITHER_FIRST]
     pairs = [(int(parts["one"] or 0), int(parts["two"] or 0)) for parts in numbered]
@@ -125,14 +121,14 @@ def first_number(cells: Any) -> str:
 
 
 def date_in(text: str) -> dict[str, str | None] | None:
-    """The parts of a date by name; None where the text has none of the `FORMS`."""
+    """The parts of a date by name; None if the text matches none of the `FORMS`."""
     found = (form.fullmatch(text.strip()) for form in FORMS)
     match = next((one for one in found if one is not None), None)
     return None if match is None else match.groupdict()
 
 
 def days(cell: Any, first: str = OPEN) -> float:
-    """The days since 1970 of a date; NaN where there is none."""
+    """The days since 1970 of a date; NaN for a missing cell."""
     if cell is None or cell == "" or cell != cell:
         return np.nan
     parts = date_in(str(cell))

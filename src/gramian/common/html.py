@@ -25,25 +25,21 @@ def shown_once(figure: Any) -> Any:
 
 def facts(title: str, values: Mapping[str, Any]) -> str:
     """A title above names and values; None values are omitted."""
-    rows = [(name, value) for name, value in values.items() if value is not None]
-    return _table(title, None, rows)
+    return table(title, (), [row for row in values.items() if row[1] is not None])
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A title above a table with a header."""
-    return _table(title, columns, rows)
-
-
-def _table(title: str, columns: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str:
+    """A title above a table, with a header if columns are named."""
     left = ' style="text-align: left"'
-    head = "" if columns is None else _row("th", columns, left)
+    head = _row("th", columns, left) if columns else ""
     body = "".join(_row("td", row, left) for row in rows)
     return f"<table><caption{left}><b>{escape(title)}</b></caption>{head}{body}</table>"
 
 
 def _row(tag: str, cells: Iterable[Any], style: str) -> str:
-    return "<tr>" + "".join(f"<{tag}{style}>{escape(_words(c))}</{tag}>" for c in cells) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}{style}>{escape(words(c))}</{tag}>" for c in cells) + "</tr>"
 
 
-def _words(value: Any) -> str:
+def words(value: Any) -> str:
+    """A number in six digits, anything else as it prints."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -139,7 +139,7 @@ class Outcome:
 def attack(count: int, seed: int = 0) -> Outcome:
     """So many invocations: how they ended, and what went wrong."""
     rng = np.random.default_rng(seed)
-    told = Outcome()
+    tally = Outcome()
     home = os.getcwd()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -157,15 +157,15 @@ def attack(count: int, seed: int = 0) -> Outcome:
                 started = time.perf_counter()
                 status, said = outcome(words)
                 took = time.perf_counter() - started
-                told.slowest = max(told.slowest, took)
-                told.ends[status] = told.ends.get(status, 0) + 1
+                tally.slowest = max(tally.slowest, took)
+                tally.ends[status] = tally.ends.get(status, 0) + 1
                 changed = [
                     n
                     for n, d in inputs.items()
                     if not _holds(folder / n, d) and not _output(words, n)
                 ]
                 if status not in ENDS or "Traceback" in said or took > SECONDS or changed:
-                    told.wrong.append(
+                    tally.wrong.append(
                         f"{words} ended {status} after {took:.1f} s {changed}\n{said}"
                     )
                 for path in folder.iterdir():
@@ -176,7 +176,7 @@ def attack(count: int, seed: int = 0) -> Outcome:
                         (folder / name).write_bytes(data)
         finally:
             os.chdir(home)
-    return told
+    return tally
 
 
 ASKED = (
@@ -211,7 +211,7 @@ def recolumned(frame: pd.DataFrame, way: str, used: list[str], rng: np.random.Ge
 def attack_columns(count: int, seed: int = 0) -> Outcome:
     """So many files whose columns were changed: wrong is any other answer than a refusal."""
     rng = np.random.default_rng(seed)
-    told = Outcome()
+    tally = Outcome()
     home = os.getcwd()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -226,14 +226,14 @@ def attack_columns(count: int, seed: int = 0) -> Outcome:
                 way = str(rng.choice([*SAME, "renamed", "left out", "doubled", "headless"]))
                 Path("changed.csv").write_text(recolumned(frame, way, used, rng))
                 status, said = _answer(line.format("changed.csv"), answer)
-                told.ends[status] = told.ends.get(status, 0) + 1
+                tally.ends[status] = tally.ends.get(status, 0) + 1
                 known = said.replace("changed.csv", file) == whole[line][1]
                 right = status == 0 and known if way in SAME else status == 2 or known
                 if not right or "Traceback" in said:
-                    told.wrong.append(f"{way}: {line} ended {status}\n{said[:500]}")
+                    tally.wrong.append(f"{way}: {line} ended {status}\n{said[:500]}")
         finally:
             os.chdir(home)
-    return told
+    return tally
 
 
 def _answer(line: str, file: str | None) -> tuple[int, str]:

@@ -21,7 +21,7 @@ from tests.app.cli.data import FLOWERS, ratings
 from tests.slow import slow, slow_except
 
 
-def told(run, *arguments):
+def answer(run, *arguments):
     """The JSON of a command that succeeds."""
     status, out, err = run(*arguments, "--json")
     assert status == 0, err
@@ -33,7 +33,7 @@ def told(run, *arguments):
 
 def test_metric(run, folder):
     shutil.copy("flowers.csv", "test.csv")
-    facts = told(run, "metric", "flowers.csv", "--label", "species", "--out", "mapped.csv",
+    facts = answer(run, "metric", "flowers.csv", "--label", "species", "--out", "mapped.csv",
                  "--model", "m.gramian", "--test", "test.csv")  # fmt: skip
     assert facts["samples"] == 150 and facts["classes"] == 3
     assert facts["method"] in ("auto (LMNN)", "auto (KTA)", "auto (LMNNEig)", "auto (DMLEig)")
@@ -50,7 +50,7 @@ def test_metric(run, folder):
     [slow("lmnn"), slow("dml-eig"), slow("lmnn-eig"), "linear-separation", "triplets"],
 )
 def test_every_metric(method, run, folder):
-    facts = told(run, "metric", "flowers.csv", "--label", "species", "--method", method)
+    facts = answer(run, "metric", "flowers.csv", "--label", "species", "--method", method)
     assert facts["leave_one_out_error_after"] < 0.1
 
 
@@ -101,7 +101,7 @@ def test_pages_without_a_model(line, run, folder):
 
 
 def test_embed(run, folder):
-    facts = told(run, "embed", "points.csv", "--out", "places.parquet", "--plot", "places.png",
+    facts = answer(run, "embed", "points.csv", "--out", "places.parquet", "--plot", "places.png",
                  "--model", "m")  # fmt: skip
     assert pd.read_parquet("places.parquet").shape == (120, 2)
     assert (folder / "places.png").read_bytes().startswith(b"\x89PNG")
@@ -113,7 +113,7 @@ def test_embed(run, folder):
 
 
 def test_embed_into_as_many_dimensions_as_hold_the_variance(run, folder):
-    facts = told(run, "embed", "points.csv", "--components", "auto", "--out", "places.csv")
+    facts = answer(run, "embed", "points.csv", "--components", "auto", "--out", "places.csv")
     assert pd.read_csv("places.csv").shape == (120, len(facts["variance_kept"]))
     assert sum(facts["variance_kept"]) >= 0.95
     status, _, err = run("embed", "points.csv", "--components", "some")
@@ -129,7 +129,7 @@ def test_cluster_by_pairs(run, folder):
     same = y[pairs[:, 0]] == y[pairs[:, 1]]
     np.savetxt("must.csv", pairs[same], fmt="%d", delimiter=",", header="i,j", comments="")
     np.savetxt("cannot.tsv", pairs[~same], fmt="%d", delimiter="\t")
-    facts = told(run, "cluster", "moons.csv", "--clusters", 2, "--must-link", "must.csv",
+    facts = answer(run, "cluster", "moons.csv", "--clusters", 2, "--must-link", "must.csv",
                  "--cannot-link", "cannot.tsv", "--out", "c.csv", "--plot", "c.png",
                  "--model", "m")  # fmt: skip
     assert (
@@ -147,7 +147,7 @@ def test_cluster_by_some_labels(run, folder):
     frame = pd.read_csv("flowers.csv")
     frame.loc[frame.index % 10 != 0, "species"] = None
     frame.to_csv("some.csv", index=False)
-    facts = told(
+    facts = answer(
         run, "cluster", "some.csv", "--label", "species", "--standardize", "--out", "c.csv"
     )
     assert sorted(facts["labels_of_the_clusters"]) == sorted(FLOWERS.target_names)
@@ -155,10 +155,10 @@ def test_cluster_by_some_labels(run, folder):
 
 
 def test_complete_and_recommend(run, folder):
-    facts = told(run, "complete", "ratings.csv", "--model", "m", "--out", "fitted.csv")
+    facts = answer(run, "complete", "ratings.csv", "--model", "m", "--out", "fitted.csv")
     assert facts["users"] == 30 and facts["certificate"]["relative_gap"] <= 1e-4
     assert facts["error_held_out"] < 1.0
-    top = told(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
+    top = answer(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
     seen = set(ratings().query("user == 'alice'")["item"])
     assert len(top) == 3 and not seen & {row["item"] for row in top}
     assert run("recommend", "--all", "--model", "m", "-n", 2, "--out", "all.csv")[0] == 0
@@ -171,17 +171,17 @@ def test_complete_and_recommend(run, folder):
 
 
 def test_eigen_and_solve(run, folder):
-    facts = told(run, "eigen", "kernel.npy", "-k", 3, "--out", "e.npz")
+    facts = answer(run, "eigen", "kernel.npy", "-k", 3, "--out", "e.npz")
     exact = np.linalg.eigvalsh(np.load("kernel.npy"))[::-1][:3]
     np.testing.assert_allclose([row["eigenvalue"] for row in facts["rows"]], exact)
-    facts = told(run, "solve", "--entries", "correlations.csv", "--out", "L.npy")
+    facts = answer(run, "solve", "--entries", "correlations.csv", "--out", "L.npy")
     T, L = np.loadtxt("correlations.csv", delimiter=","), np.load("L.npy")
     values, vectors = np.linalg.eigh(T)
     nearest = (vectors * np.maximum(values, 0)) @ vectors.T
     np.testing.assert_allclose(L @ L.T, nearest, atol=1e-4)
-    facts = told(run, "solve", "-B", "kernel.npy", "-C", "kernel.npy", "--checkpoint", "run")
+    facts = answer(run, "solve", "-B", "kernel.npy", "-C", "kernel.npy", "--checkpoint", "run")
     assert facts["certificate"]["value"] == pytest.approx(0, abs=1e-6)
-    assert told(run, "info", "run")["order"] == 30
+    assert answer(run, "info", "run")["order"] == 30
 
 
 FORMATS = ["csv.gz", "tsv", "parquet", "npz", "svm", "svm.gz", "mtx"]
@@ -203,11 +203,11 @@ def test_every_format(ending, run, folder):
             subprocess.run(["gzip", "data.svm"], check=True)
     elif ending == "mtx":
         scipy.io.mmwrite(path, sp.coo_matrix(X))
-        assert told(run, "embed", path)["features"] == 4
+        assert answer(run, "embed", path)["features"] == 4
         return
     else:
         frame.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
-    facts = told(run, "metric", path, *label)
+    facts = answer(run, "metric", path, *label)
     assert (facts["samples"], facts["features"], facts["classes"]) == (150, 4, 3)
 
 
@@ -221,7 +221,7 @@ def gaps(name: str = "gaps.csv") -> None:
 def test_missing_cells(missing, rows, run, folder):
     gaps()
     options = ("--label", "species", "--id", "plant", "--missing", missing)
-    facts = told(run, "metric", "gaps.csv", *options, "--model", "m", "--out", "mapped.csv")
+    facts = answer(run, "metric", "gaps.csv", *options, "--model", "m", "--out", "mapped.csv")
     assert facts["samples"] == rows
     mapped = pd.read_csv("mapped.csv")
     assert mapped.columns[0] == "plant" and len(mapped) == rows
@@ -245,30 +245,31 @@ def test_notes_on_what_looks_wrong(run, folder):
 def test_columns_of_ratings_go_by_their_names(run, folder):
     shuffled = ratings().assign(time=range(len(ratings())))[["time", "item", "rating", "user"]]
     shuffled.to_csv("shuffled.csv", index=False)
-    facts = told(run, "complete", "shuffled.csv")
+    facts = answer(run, "complete", "shuffled.csv")
     assert facts["columns"] == ["user", "item", "rating"] and facts["users"] == 30
 
 
 def test_users_come_from_a_file_or_are_new(run, folder):
     assert run("complete", "ratings.csv", "--lam", 5, "--model", "m")[0] == 0
     Path("users.csv").write_text("user\nalice\nuser 7\n")
-    rows = told(run, "recommend", "--users", "users.csv", "--model", "m", "-n", 2)["rows"]
+    rows = answer(run, "recommend", "--users", "users.csv", "--model", "m", "-n", 2)["rows"]
     assert [row["user"] for row in rows] == ["alice", "alice", "user 7", "user 7"]
-    alone = told(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]
+    alone = answer(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]
     assert rows[:2] == alone
     Path("bare.txt").write_text("alice\nbob\n")
-    bare = told(run, "recommend", "--users", "bare.txt", "--format", "csv", "--model", "m")["rows"]
+    line = ("recommend", "--users", "bare.txt", "--format", "csv", "--model", "m")
+    bare = answer(run, *line)["rows"]
     assert {row["user"] for row in bare} == {"alice", "bob"}
     Path("bare.txt").write_text("user\nalize\n")
-    wrong = run("recommend", "--users", "bare.txt", "--format", "csv", "--model", "m")
+    wrong = run(*line)
     assert wrong[0] == 2 and "did you mean 'alice'?" in wrong[2]
     frame = ratings()
     own = frame[frame["user"] == "bob"].assign(user="carol")
     own.to_csv("carol.csv", index=False)
-    rows = told(run, "recommend", "--ratings", "carol.csv", "--model", "m", "-n", 3)["rows"]
+    rows = answer(run, "recommend", "--ratings", "carol.csv", "--model", "m", "-n", 3)["rows"]
     assert [row["user"] for row in rows] == ["carol"] * 3
     assert not {row["item"] for row in rows} & set(own["item"])
-    like = told(run, "recommend", "bob", "--model", "m", "-n", 3)["rows"]
+    like = answer(run, "recommend", "bob", "--model", "m", "-n", 3)["rows"]
     assert [row["item"] for row in rows] == [row["item"] for row in like]
     assert "name users" in run("recommend", "--model", "m")[2]
 
@@ -279,41 +280,41 @@ def test_a_model_of_ratings_is_evaluated(run, folder):
     held = np.arange(len(frame)) % 5 == 0
     frame[~held].to_csv("train.csv", index=False)
     frame[held].to_csv("test.csv", index=False)
-    facts = told(run, "complete", "train.csv", "--tol", "auto", "--model", "m")
+    facts = answer(run, "complete", "train.csv", "--tol", "auto", "--model", "m")
     assert facts["certificate"]["relative_gap"] <= 1e-4
-    told_of = told(run, "evaluate", "test.csv", "--model", "m", "-k", 5, "--relevant", 4)
-    assert told_of["ratings"] == held.sum() and 0 < told_of["rmse"] < 1.5
-    assert all(0 <= told_of[name] <= 1 for name in ("precision", "recall", "ndcg", "coverage"))
+    scores = answer(run, "evaluate", "test.csv", "--model", "m", "-k", 5, "--relevant", 4)
+    assert scores["ratings"] == held.sum() and 0 < scores["rmse"] < 1.5
+    assert all(0 <= scores[name] <= 1 for name in ("precision", "recall", "ndcg", "coverage"))
     assert "--tol" in run("complete", "train.csv", "--tol", "tight")[2]
     assert (
-        told(run, "complete", "train.csv", "--tol", "1e-2")["certificate"]["relative_gap"] <= 1e-2
+        answer(run, "complete", "train.csv", "--tol", "1e-2")["certificate"]["relative_gap"] <= 1e-2
     )
 
 
 def test_what_users_did_is_completed(run, folder):
     frame = ratings()
     frame[frame["rating"] >= 3].assign(rating=1).to_csv("done.csv", index=False)
-    facts = told(run, "complete", "done.csv", "--method", "implicit", "--model", "m")
+    facts = answer(run, "complete", "done.csv", "--method", "implicit", "--model", "m")
     assert 0 <= facts["ndcg_held_out"] <= 1 and "rmse_of_the_ratings" not in facts
-    assert len(told(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]) == 2
-    assert "ndcg" in told(run, "evaluate", "done.csv", "--model", "m")
+    assert len(answer(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]) == 2
+    assert "ndcg" in answer(run, "evaluate", "done.csv", "--model", "m")
 
 
 @pytest.mark.slow
 def test_ordered_grades_are_recommended_as_grades(run, folder):
     assert run("complete", "ratings.csv", "--method", "mmmf", "--model", "m")[0] in (0, 3)
-    rows = told(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
+    rows = answer(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
     assert all(row["prediction"] in set(ratings()["rating"]) for row in rows)
 
 
 def test_decimal_commas_bars_and_row_names(run, folder):
     frame = pd.read_csv("flowers.csv")
     frame.to_csv("german.csv", sep=";", decimal=",", index=False)
-    assert told(run, "metric", "german.csv", "--label", "species")["features"] == 4
+    assert answer(run, "metric", "german.csv", "--label", "species")["features"] == 4
     frame.to_csv("bars.txt", sep="|", index=False)
-    assert told(run, "metric", "bars.txt", "--label", "species")["features"] == 4
+    assert answer(run, "metric", "bars.txt", "--label", "species")["features"] == 4
     frame.drop(columns="species").corr().to_csv("named.csv")
-    facts = told(run, "solve", "--entries", "named.csv", "--matrix", "M.npy")
+    facts = answer(run, "solve", "--entries", "named.csv", "--matrix", "M.npy")
     np.testing.assert_allclose(np.load("M.npy"), frame.drop(columns="species").corr(), atol=1e-4)
     assert facts["status"] == "converged"
 
@@ -371,7 +372,7 @@ def test_plain_text_when_piped(folder):
 
 
 @pytest.mark.slow
-def test_silent_unless_asked(run, folder):
+def test_silent_by_default(run, folder):
     _, _, err = run("metric", "flowers.csv", "--label", "species")
     assert err == ""
     _, _, err = run("metric", "flowers.csv", "--label", "species", "--method", "lmnn", "--progress")
@@ -448,7 +449,7 @@ def test_not_converged_is_an_exit_status(run, folder):
 def test_solve_a_semidefinite_program(run, folder):
     triangle = np.ones((3, 3)) - np.eye(3)
     gm.io.write_sdpa(gm.problems.maxcut(triangle), "cut.dat-s")
-    facts = told(run, "solve", "cut.dat-s", "--dual", "y.csv", "--out", "factor.npy")
+    facts = answer(run, "solve", "cut.dat-s", "--dual", "y.csv", "--out", "factor.npy")
     assert facts["certificate"]["value"] == pytest.approx(-2.25, rel=1e-5)
     assert facts["violation"] <= 1e-6 and len(facts["dimacs"]) == 6
     assert pd.read_csv("y.csv")["y"].sum() == pytest.approx(-2.25, rel=1e-5)

@@ -64,7 +64,7 @@ def test_arrays_go_by_the_names_of_the_fit(stamped, run):
     np.testing.assert_allclose(predicted(run, "pairs.npz")[0]["prediction"], expected)
 
 
-def test_pairs_without_the_names_of_the_fit_are_refused_unless_told(stamped, run):
+def test_pairs_without_the_names_of_the_fit_need_columns_option(stamped, run):
     few, expected = stamped
     few.rename(columns={"user": "who"}).to_csv("pairs.csv", index=False)
     assert "lacks what the model was fitted to: user; it has when, rating, item, who" in refused(
@@ -129,7 +129,7 @@ def test_columns_to_fit_are_named_where_they_do_not_say(names, status, run, fold
     assert done == status and "--columns" in err
 
 
-def test_ids_are_kept_beside_pairs(stamped, run):
+def test_ids_are_kept_with_pairs(stamped, run):
     found, _ = predicted(run, "few.csv", "--id", "when")
     assert list(found.columns) == ["when", "user", "item", "prediction", "known"]
     assert found["when"].tolist() == list(range(10))
@@ -193,7 +193,7 @@ def test_sparse_models_go_by_order_and_say_so(run, folder):
     scipy.io.mmwrite("points.mtx", sp.coo_matrix(frame.to_numpy()))
     assert run("embed", "points.mtx", "--model", "m", "--time-limit", 2)[0] in (0, 3)
     status, _, err = run("transform", "points.csv", "--model", "m")
-    assert status == 0 and "go by their order" in err
+    assert status == 0 and "are matched by their order" in err
 
 
 @pytest.mark.parametrize("scaled", ["--standardize", "--as-is"])

@@ -7,14 +7,14 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
-from tests.app.cli.test_cli import told
+from tests.app.cli.test_cli import answer
 from tests.slow import slow
 
 QUICK = ("--tol", 0.1, "--no-verdict")
 
 
 def test_a_layout_is_drawn_kept_and_judged(run, folder):
-    facts = told(run, "embed", "flowers.csv", "--label", "species", "--method", "layout",
+    facts = answer(run, "embed", "flowers.csv", "--label", "species", "--method", "layout",
                  "--out", "places.csv", "--model", "m", "--report", "page.html",
                  "--neighbors", 9, "--tol", 0.1)  # fmt: skip
     assert facts["status"] == "local" and facts["torn_edges"] < 0.1
@@ -33,11 +33,11 @@ def test_a_layout_has_no_options_of_unfoldings(run, folder, option):
 def test_distances_between_all_samples(run, folder):
     X = pd.read_csv("points.csv").to_numpy()
     np.savetxt("far.csv", cdist(X, X), delimiter=",")
-    facts = told(run, "embed", "far.csv", "--distances", "--out", "places.csv", *QUICK)
-    plain = told(run, "embed", "points.csv", *QUICK)
+    facts = answer(run, "embed", "far.csv", "--distances", "--out", "places.csv", *QUICK)
+    plain = answer(run, "embed", "points.csv", *QUICK)
     assert facts["parts_of_the_graph"] == 1
     assert facts["variance_kept"] == pytest.approx(plain["variance_kept"], abs=0.05)
-    told(run, "embed", "far.csv", "--distances", "--tol", 0.1, "--report", "page.html")
+    answer(run, "embed", "far.csv", "--distances", "--tol", 0.1, "--report", "page.html")
     status, _, err = run("embed", "points.csv", "--distances")
     assert status != 0 and "square matrix of distances" in err
     status, _, err = run("embed", "far.csv", "--distances", "--standardize")
@@ -47,7 +47,7 @@ def test_distances_between_all_samples(run, folder):
 def test_a_graph_is_a_sparse_file(run, folder):
     X = pd.read_csv("points.csv").to_numpy()
     sp.save_npz("graph.npz", sp.csr_matrix(kneighbors_graph(X, 6, mode="distance")))
-    facts = told(run, "embed", "graph.npz", "--distances", "--method", "layout", *QUICK)
+    facts = answer(run, "embed", "graph.npz", "--distances", "--method", "layout", *QUICK)
     assert facts["samples"] == 120
 
 
@@ -55,9 +55,9 @@ def test_a_graph_is_a_sparse_file(run, folder):
 def test_watched_fits_are_drawn(run, folder, monkeypatch, name, start):
     monkeypatch.setattr("gramian.estimators.plotting.FRAMES", 4)
     line = ("embed", "points.csv", "--method", "reg-mvu", "--watch", name, *QUICK)
-    told(run, *line)
+    answer(run, *line)
     assert (folder / name).read_bytes().startswith(start)
-    told(run, *line)  # over its own picture
+    answer(run, *line)  # over its own picture
     assert run(*line[:4], "--watch", "points.csv")[0] != 0
 
 
@@ -65,7 +65,7 @@ def test_images_are_shown_under_the_pointer(run, folder):
     X = np.random.default_rng(0).uniform(size=(40, 12))
     np.savetxt("pictures.csv", X, delimiter=",")
     line = ("embed", "pictures.csv", "--method", "reg-mvu", "--standardize", *QUICK)
-    told(run, *line, "--images", "4x3", "--report", "page.html")
+    answer(run, *line, "--images", "4x3", "--report", "page.html")
     assert 'data-tile="3 4 7"' in (folder / "page.html").read_text("utf-8")
     for size, words in (("4by3", "HEIGHTxWIDTH"), ("5x3", "5 times 3 is not 12")):
         status, _, err = run(*line, "--images", size)

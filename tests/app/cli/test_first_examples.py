@@ -13,12 +13,12 @@ def shipped(run, tmp_path, monkeypatch):
     shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
 
-    def told(*line):
+    def answer(*line):
         status, out, err = run(*line, "--json")
         assert status == 0, err
         return json.loads(out)
 
-    return told
+    return answer
 
 
 def test_a_metric_errs_less(shipped):

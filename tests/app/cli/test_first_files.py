@@ -3,6 +3,7 @@
 import json
 import zipfile
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,12 +23,13 @@ from gramian.app.verdict import (
     of_errors,
     verdict_of_metric,
 )
+from gramian.common import clock
 from gramian.metric import KTA
 from tests.app.cli.data import FLOWERS, ratings
 
 
-def told(run, *arguments):
-    """What a command says as JSON."""
+def answer(run, *arguments):
+    """The JSON that a command prints."""
     status, out, err = run(*arguments, "--json")
     assert status in (0, 3), err
     return json.loads(out)
@@ -62,26 +64,26 @@ def as_r_writes(frame, path, **options):
 
 def test_a_table_of_text_keeps_its_header(run, folder):
     as_r_writes(ships(), "ships.csv")
-    facts = told(run, "info", "ships.csv")
+    facts = answer(run, "info", "ships.csv")
     assert facts["rows"] == 120 and facts["header"] == "line 1"
     assert [field["name"] for field in facts["fields"]] == ["x0", "class", "sex", "survived"]
     status, _, err = run("info", "ships.csv")
     assert status == 0 and "taken for a header" in err and "--no-header" in err
-    assert told(run, "info", "ships.csv", "--no-header")["rows"] == 121
+    assert answer(run, "info", "ships.csv", "--no-header")["rows"] == 121
 
 
 def test_a_table_of_text_without_a_header_has_none(run, folder):
     ships().to_csv("ships.csv", index=False, header=False)
-    facts = told(run, "info", "ships.csv")
+    facts = answer(run, "info", "ships.csv")
     assert facts["rows"] == 120 and facts["header"].startswith("none")
-    assert told(run, "info", "ships.csv", "--header")["rows"] == 119
+    assert answer(run, "info", "ships.csv", "--header")["rows"] == 119
 
 
 def test_names_that_are_asked_for_tell_a_header(run, folder):
     """Where every text occurs once nothing else does."""
     lines = ["city,kind", *(f"city {k},{'ab'[k % 2]}{k}" for k in range(8))]
     (folder / "cities.csv").write_text("\n".join(lines))
-    assert told(run, "info", "cities.csv")["rows"] == 9
+    assert answer(run, "info", "cities.csv")["rows"] == 9
     assert "every row has a class of its own in 'city'" in refused(
         run, "metric", "cities.csv", "--label", "city"
     )
@@ -91,7 +93,7 @@ def test_a_header_one_cell_short_names_all_but_the_row_names(run, folder):
     as_r_writes(ships(), "ships.txt", sep=" ")
     text = (folder / "ships.txt").read_text()
     (folder / "ships.txt").write_text(text.removeprefix('"" '))
-    facts = told(run, "info", "ships.txt")
+    facts = answer(run, "info", "ships.txt")
     assert facts["rows"] == 120 and facts["columns"] == 4
     assert facts["fields"][1]["name"] == "class"
 
@@ -102,7 +104,7 @@ def test_a_first_line_of_counts_is_left_out(run, folder):
     (folder / "counts.csv").write_text(f"150,4,{names}\n{body}")
     status, _, err = run("info", "counts.csv")
     assert status == 0 and "counts 150 rows of 4 features" in err
-    facts = told(run, "info", "counts.csv")
+    facts = answer(run, "info", "counts.csv")
     assert (facts["rows"], facts["columns"]) == (150, 5)
     assert facts["fields"][0]["kind"] == "number"
 
@@ -120,7 +122,7 @@ def test_a_first_line_of_counts_is_left_out(run, folder):
 )
 def test_numbers_can_name_columns(run, folder, text, rows):
     (folder / "numbers.csv").write_text(text)
-    assert told(run, "info", "numbers.csv")["rows"] == rows
+    assert answer(run, "info", "numbers.csv")["rows"] == rows
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
@@ -128,7 +130,7 @@ def test_wide_encodings_are_read_by_their_mark(run, folder, encoding):
     text = "größe;farbe\n1,5;grün\n2,5;weiß\n"
     text = "\ufeff" + text if encoding == "utf-16-be" else text
     (folder / "wide.csv").write_bytes(text.encode(encoding))
-    facts = told(run, "info", "wide.csv")
+    facts = answer(run, "info", "wide.csv")
     assert [field["name"] for field in facts["fields"]] == ["größe", "farbe"]
     assert facts["fields"][0]["kind"] == "number" and facts["rows"] == 2
     (folder / "cut.csv").write_bytes(text.encode(encoding)[:-1])
@@ -140,9 +142,9 @@ def test_the_sheet_of_a_workbook_can_be_chosen(run, folder):
     with pd.ExcelWriter("book.xlsx") as book:
         FLOWERS.frame.to_excel(book, sheet_name="flowers", index=False)
         ships().to_excel(book, sheet_name="ships", index=False)
-    assert told(run, "info", "book.xlsx")["rows"] == 150
-    assert told(run, "info", "book.xlsx", "--sheet", "ships")["rows"] == 120
-    assert told(run, "info", "book.xlsx", "--sheet", 2)["rows"] == 120
+    assert answer(run, "info", "book.xlsx")["rows"] == 150
+    assert answer(run, "info", "book.xlsx", "--sheet", "ships")["rows"] == 120
+    assert answer(run, "info", "book.xlsx", "--sheet", 2)["rows"] == 120
     assert "'flowers', 'ships'" in refused(run, "info", "book.xlsx", "--sheet", "boats")
     assert "no sheets" in refused(run, "info", "flowers.csv", "--sheet", "ships")
     assert "--sheet NAME" in run("info", "book.xlsx")[2]
@@ -181,17 +183,17 @@ def test_categories_alone_are_encoded(run, folder):
         "metric", "ships.csv", "--label", "survived", "--model", "m.gramian", "--no-verdict"
     )
     assert status == 0 and "its columns of text are encoded" in err and "samples" in out
-    given = told(run, "metric", "ships.csv", "--label", "survived", "--encode", "all")
+    given = answer(run, "metric", "ships.csv", "--label", "survived", "--encode", "all")
     assert given["features"] == 2 and given["held_out"]["before"] < 0.4  # as far as one can know
     assert run("predict", "ships.csv", "--model", "m.gramian", "--out", "p.csv")[0] == 0
     answers = pd.read_csv("p.csv")["prediction"]
     assert np.mean(answers == ships()["survived"].to_numpy()) > 0.6
     assert (
-        told(run, "cluster", "ships.csv", "--drop", "survived", "--clusters", 2)["samples"] == 120
+        answer(run, "cluster", "ships.csv", "--drop", "survived", "--clusters", 2)["samples"] == 120
     )
 
 
-def test_categories_beside_numbers_are_asked_about(run, folder):
+def test_categories_next_to_numbers_need_encode_option(run, folder):
     ships().assign(age=np.arange(120) % 7 + 0.5).to_csv("ships.csv", index=False)
     sentence = refused(run, "metric", "ships.csv", "--label", "survived")
     assert "--encode class" in sentence and "--encode all" in sentence
@@ -205,7 +207,7 @@ def test_missing_categories_are_named_or_dropped(run, folder):
     _, out, err = run(*line, "--json")
     assert "missing cells of sex are a category of their own" in err
     assert json.loads(out)["samples"] == 120
-    assert told(run, *line, "--missing", "drop", "--out", "o.csv")["samples"] == 118
+    assert answer(run, *line, "--missing", "drop", "--out", "o.csv")["samples"] == 118
     rows = pd.read_csv("o.csv")["row"]
     assert len(rows) == 118 and not {3, 50} & set(rows)
 
@@ -236,7 +238,7 @@ def test_dates_of_a_file_are_encoded(run, folder):
     when = pd.date_range("2012-01-01", periods=150).strftime("%Y/%m/%d")
     pd.read_csv("flowers.csv").assign(when=when).to_csv("dated.csv", index=False)
     line = ("metric", "dated.csv", "--label", "species", "--no-verdict", "--encode", "when")
-    assert told(run, *line)["features"] == 5
+    assert answer(run, *line)["features"] == 5
     weeks = [f"2012W{k:03d}" for k in range(150)]
     pd.read_csv("flowers.csv").assign(when=weeks).to_csv("dated.csv", index=False)
     sentence = refused(run, *line)
@@ -294,15 +296,15 @@ def test_euclid_that_was_kept_is_said_first(run, folder):
     """The folds of this set choose other weights than the model, which keeps Euclid's metric."""
     load_breast_cancer(as_frame=True).frame.to_csv("cells.csv", index=False)
     line = ("metric", "cells.csv", "--label", "target", "--method", "kta", "--model", "m.gramian")
-    facts = told(run, *line)
+    facts = answer(run, *line)
     kept = gm.load("m.gramian")[1]
     assert kept.lam_ == 0 and keeps_euclid(kept)
     assert facts["verdict"].startswith(EUCLID_KEPT)
     assert facts["held_out"]["before"] == facts["held_out"]["after"]
-    assert told(run, *line, "--no-verdict")["verdict"].startswith(EUCLID_KEPT)
+    assert answer(run, *line, "--no-verdict")["verdict"].startswith(EUCLID_KEPT)
     frame = pd.read_csv("cells.csv").iloc[::5]
     frame.to_csv("test.csv", index=False)
-    assert told(run, *line, "--test", "test.csv")["verdict"].startswith(EUCLID_KEPT)
+    assert answer(run, *line, "--test", "test.csv")["verdict"].startswith(EUCLID_KEPT)
 
 
 def test_folds_that_keep_euclid_are_counted(monkeypatch):
@@ -339,7 +341,7 @@ def test_equally_near_samples_are_drawn_fairly(run, folder):
     frame = pd.DataFrame({"a": np.repeat([0.0, 1.0], 60), "b": 0.0})
     frame["y"] = np.r_[np.repeat("no", 10), np.repeat("yes", 50), np.repeat("no", 60)]
     frame.to_csv("ties.csv", index=False)
-    facts = told(run, "metric", "ties.csv", "--label", "y", "--model", "m.gramian")
+    facts = answer(run, "metric", "ties.csv", "--label", "y", "--model", "m.gramian")
     assert facts["held_out"]["before"] < 0.2
     run("predict", "ties.csv", "--model", "m.gramian", "--out", "p.csv")
     assert np.mean(pd.read_csv("p.csv")["prediction"] == frame["y"]) > 0.85
@@ -360,7 +362,7 @@ def test_ctrl_c_in_the_verdict_ends_with_130_and_no_verdict(run, folder, monkeyp
 
 
 def test_an_embedding_says_how_far_distances_changed(run, folder):
-    facts = told(run, "embed", "points.csv")
+    facts = answer(run, "embed", "points.csv")
     assert "Distances between neighbours change by" in facts["verdict"]
     assert "(median)" in facts["verdict"] and "(largest)" in facts["verdict"]
     frame = pd.read_csv("points.csv")
@@ -389,15 +391,15 @@ def moons(folder):
 
 def test_one_file_of_links_serves_both_options(run, moons):
     both = ("--must-link", "links.csv", "--cannot-link", "links.csv", "--id", "name")
-    facts = told(run, "cluster", "moons.csv", "--clusters", 2, *both, "--no-verdict")
+    facts = answer(run, "cluster", "moons.csv", "--clusters", 2, *both, "--no-verdict")
     kinds = moons[1]["kind"].value_counts()
     assert facts["links"] == {"must": kinds["must-link"], "cannot": kinds["cannot-link"]}
     both = ("--must-link", "numbers.csv", "--cannot-link", "numbers.csv", "--drop", "name")
-    again = told(run, "cluster", "moons.csv", "--clusters", 2, *both, "--no-verdict")
+    again = answer(run, "cluster", "moons.csv", "--clusters", 2, *both, "--no-verdict")
     assert again["links"] == facts["links"]
 
 
-def test_links_of_the_other_kind_are_told_and_odd_kinds_refused(run, moons):
+def test_unused_links_are_noted_and_unknown_kinds_refused(run, moons):
     line = ("cluster", "moons.csv", "--clusters", 2, "--id", "name", "--no-verdict")
     status, _, err = run(*line, "--cannot-link", "links.csv")
     assert status == 0 and "pass it to --must-link too" in err
@@ -410,8 +412,8 @@ def test_links_of_the_other_kind_are_told_and_odd_kinds_refused(run, moons):
 
 def test_clusters_without_links_are_those_of_the_graph(run, moons):
     line = ("cluster", "moons.csv", "--drop", "name", "--clusters", 2)
-    facts = told(run, *line, "--out", "c.csv")
-    assert facts["verdict"].startswith("Nothing was taught") and sum(facts["sizes"]) == 80
+    facts = answer(run, *line, "--out", "c.csv")
+    assert facts["verdict"].startswith("Nothing was learned") and sum(facts["sizes"]) == 80
     assert set(pd.read_csv("c.csv")["cluster"]) == {0, 1}
     assert "nothing is learned" in refused(run, *line, "--model", "m.gramian")
     assert "--clusters" in refused(run, "cluster", "moons.csv", "--drop", "name")
@@ -440,7 +442,7 @@ def test_ratings_with_gaps_can_be_left_out(run, folder):
     frame.to_csv("gaps.csv", index=False)
     line = ("complete", "gaps.csv", "--no-verdict")
     refused(run, *line)
-    assert told(run, *line, "--missing", "drop")["ratings"] == len(frame) - 3
+    assert answer(run, *line, "--missing", "drop")["ratings"] == len(frame) - 3
     assert "3 rows lack a cell" in run(*line, "--missing", "drop")[2]
 
 
@@ -449,13 +451,13 @@ def test_titles_are_kept_in_the_model(run, folder):
     codes, items = pd.factorize(frame["item"])
     frame.assign(item=codes + 100, film=frame["item"]).to_csv("films.csv", index=False)
     line = ("complete", "films.csv", "--columns", "user,item,rating", "--no-verdict")
-    assert told(run, *line, "--titles", "film", "--model", "m")["titles"] == len(items)
-    rows = told(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]
+    assert answer(run, *line, "--titles", "film", "--model", "m")["titles"] == len(items)
+    rows = answer(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]
     assert all(row["title"] == items[row["item"] - 100] for row in rows)
     films = pd.DataFrame({"movieId": np.arange(len(items)) + 100, "title": items + "!"})
     films.to_csv("movies.csv", index=False)
-    assert told(run, *line, "--titles", "movies.csv", "--model", "n")["titles"] == len(items)
-    rows = told(run, "recommend", "alice", "--model", "n", "-n", 2)["rows"]
+    assert answer(run, *line, "--titles", "movies.csv", "--model", "n")["titles"] == len(items)
+    rows = answer(run, "recommend", "alice", "--model", "n", "-n", 2)["rows"]
     assert all(row["title"] == items[row["item"] - 100] + "!" for row in rows)
     run(*line, "--model", "o")
     line = ("recommend", "alice", "--model", "o", "-n", 2, "--titles", "movies.csv")
@@ -467,7 +469,7 @@ def test_titles_are_kept_in_the_model(run, folder):
 
 def test_people_are_users_not_rows(run, folder):
     run("complete", "ratings.csv", "--model", "m", "--no-verdict")
-    facts = told(run, "evaluate", "ratings.csv", "--model", "m")
+    facts = answer(run, "evaluate", "ratings.csv", "--model", "m")
     assert "rows" not in facts and facts["users"] > 0
     twice = pd.concat([ratings(), ratings().iloc[:1]])
     twice.to_csv("twice.csv", index=False)
@@ -494,7 +496,7 @@ def test_wrong_usage_is_one_sentence(run, folder, line):
     assert sentence.startswith("gramian: ") and "--help' describes" in sentence
 
 
-def test_damaged_archives_are_told_in_words(run, folder):
+def test_damaged_archives_have_readable_errors(run, folder):
     for name in ("m.gramian", "book.xlsx", "arrays.npz"):
         (folder / name).write_bytes(b"PK\x03\x04 nonsense")
         assert "BadZipFile" not in refused(run, "info", name)
@@ -547,7 +549,7 @@ def test_refusal_of_text_columns_names_all_options_at_once(run, folder):
     said = refused(run, *line, "--missing", "median")
     assert said.endswith("all at once: add --encode year --drop name")
     options = ("--encode", "year", "--drop", "name", "--missing", "median", "--no-verdict")
-    assert told(run, *line, *options)["samples"] == 30
+    assert answer(run, *line, *options)["samples"] == 30
 
 
 def test_one_option_is_not_repeated(run, folder):
@@ -559,7 +561,7 @@ def test_method_says_that_euclids_metric_was_kept_with_many_classes(run, folder)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
     frame.assign(amount=rng.permutation(120) % 50).to_csv("amounts.csv", index=False)
-    facts = told(run, "metric", "amounts.csv", "--label", "amount")
+    facts = answer(run, "metric", "amounts.csv", "--label", "amount")
     assert facts["verdict"].startswith(EUCLID_KEPT)
     assert facts["method"] == "auto (Euclid's metric)"
 
@@ -567,7 +569,8 @@ def test_method_says_that_euclids_metric_was_kept_with_many_classes(run, folder)
 @pytest.mark.parametrize(("passing", "folds"), [(0.5, 5), (3.0, 1)])
 def test_all_folds_are_held_out_if_only_the_first_fit_was_slow(monkeypatch, passing, folds):
     times = iter(passing * np.arange(1000.0))
-    monkeypatch.setattr("gramian.app.verdict._now", lambda: next(times))
+    steady = SimpleNamespace(now=lambda: next(times), left=clock.left, phase=clock.phase)
+    monkeypatch.setattr("gramian.app.verdict.clock", steady)
     X, y = FLOWERS.data.to_numpy(), FLOWERS.target
     model = KTA(lam=0.1).fit(X, y)
     assert f"({folds} of 5 folds" in verdict_of_metric(model, X, y, seconds=2.5).sentence

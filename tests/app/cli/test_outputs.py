@@ -235,7 +235,7 @@ def test_a_model_of_another_ending_is_not_its_own_page(run, files):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_what_is_not_permitted_is_told_first(run, files):
+def test_missing_permissions_are_reported_first(run, files):
     os.mkdir("locked", 0o500)
     line = ("transform", "new.csv", "--model", "flowers.gramian", "--out")
     assert "cannot write locked/x.csv" in refused(run, *line, "locked/x.csv")
@@ -244,7 +244,7 @@ def test_what_is_not_permitted_is_told_first(run, files):
     assert "protected" in refused(run, *line, "old.csv")
 
 
-def test_what_is_not_permitted_is_told_first_whoever_asks(run, files, monkeypatch):
+def test_missing_permissions_are_reported_first_for_root_too(run, files, monkeypatch):
     line = ("transform", "new.csv", "--model", "flowers.gramian", "--out")
     pd.DataFrame({"a": [1]}).to_csv("old.csv")
     monkeypatch.setattr("os.access", lambda path, mode: os.fspath(path) != str(files))
@@ -255,7 +255,7 @@ def test_what_is_not_permitted_is_told_first_whoever_asks(run, files, monkeypatc
     )
 
 
-def test_what_is_missing_is_told_first(run, files, monkeypatch):
+def test_missing_packages_are_reported_first(run, files, monkeypatch):
     monkeypatch.setattr("gramian.app.cli.outputs.find_spec", lambda name: None)
     line = ("metric", "flowers.csv", "--label", "species")
     sentence = refused(run, *line, "--out", "x.parquet")

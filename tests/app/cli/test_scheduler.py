@@ -4,14 +4,14 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("--out", "filled.csv"), "--out is for a file that is read here"),
         (("--columns", "a,b,c"), "--columns is for a file that is read here"),
-        (("--method", "implicit"), "is not done on a cluster"),
+        (("--method", "implicit"), "does not run on a cluster"),
     ],
 )
-def test_what_a_cluster_does_not_do_is_refused(folder, run, more, told):
+def test_what_a_cluster_does_not_do_is_refused(folder, run, more, message):
     status, _, wrong = run("complete", "ratings.csv", "--scheduler", "tcp://nowhere:1", *more)
     assert status == 2
-    assert told in wrong
+    assert message in wrong

@@ -30,6 +30,6 @@ def test_the_verdict_tells_both():
         explained_variance_ratio_=np.array([0.5, 0.3, 0.2]), kernel_factor_=ROLL[:, :2],
         graph_=neighbor_graph(ROLL, 8),
     )  # fmt: skip
-    told = verdict_of_embedding(folded, ROLL).sentence
-    assert "Trustworthiness 0." in told
-    assert "With 6 neighbours the graph takes a short cut" in told and told.endswith("try 5.")
+    answer = verdict_of_embedding(folded, ROLL).sentence
+    assert "Trustworthiness 0." in answer
+    assert "With 6 neighbours the graph takes a short cut" in answer and answer.endswith("try 5.")

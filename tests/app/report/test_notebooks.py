@@ -23,10 +23,12 @@ def test_each_has_a_table_of_its_own(fitted):
         "result": fitted.result_, "certificate": fitted.certificate_, "problem": problem,
         "solvers": gm.solvers.available(), "sets": gm.datasets.available(),
     }  # fmt: skip
-    told = {name: thing._repr_html_() for name, thing in shown.items()}
-    assert all(text.startswith("<table>") and "&lt;" not in text[:40] for text in told.values())
-    assert "above the optimum" in told["result"] and "proved" in told["certificate"]
-    assert "bilgo" in told["solvers"] and "usps" in told["sets"] and "order of M" in told["problem"]
+    pages = {name: thing._repr_html_() for name, thing in shown.items()}
+    assert all(text.startswith("<table>") and "&lt;" not in text[:40] for text in pages.values())
+    assert "above the optimum" in pages["result"] and "proved" in pages["certificate"]
+    assert (
+        "bilgo" in pages["solvers"] and "usps" in pages["sets"] and "order of M" in pages["problem"]
+    )
 
 
 def test_a_figure_is_shown_once(fitted, monkeypatch):

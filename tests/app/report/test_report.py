@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import gramian as gm
 from gramian.app.report import figures, report_eigen, report_estimator, report_results
 from gramian.app.report.formula import displayed, mathml
-from gramian.app.report.page import Section, figure, write_page
+from gramian.app.report.page import Section, confusion, figure, write_page
 from gramian.app.report.parts import in_words
 from gramian.certificate import Certificate
 from gramian.completion import NuclearCompletion
@@ -170,7 +170,7 @@ def test_a_metric_of_one_direction_is_drawn_in_the_plane(tmp_path):
 
 
 @pytest.mark.parametrize("ratio", [1.0, 3.0, 1e3])
-def test_equal_units_unless_all_points_would_be_on_a_line(ratio):
+def test_units_are_equal_except_for_points_close_to_a_line(ratio):
     places = np.random.default_rng(0).uniform(size=(50, 2)) * [1.0, 1.0 / ratio]
     across, up = figures._alike(places)
     drawn = [np.ptp(axis.at(values)) for axis, values in zip((across, up), places.T, strict=True)]
@@ -179,13 +179,15 @@ def test_equal_units_unless_all_points_would_be_on_a_line(ratio):
     assert min(drawn) > 100
 
 
-def test_names_of_classes_are_wrapped_and_whole_in_the_title():
-    name = "malignant tumours of the breast"
-    text = figures.matrix(np.eye(2), [name, "benign"], "").body
-    assert f"<title>{name}</title>" in text
-    lines = re.findall(r">([^<]*)</tspan>", text)
-    assert " ".join(lines[:-1]) == f"1 {name}" and len(lines) == 4 and lines[-1] == "2 benign"
-    assert max(map(len, lines)) * figures.LETTER < 200
+def test_confusion_matrix_has_names_counts_and_colours():
+    text = confusion(np.array([[3, 0], [1, 6]]), ["<malignant>", "benign"], "before")
+    table = ElementTree.fromstring(text)
+    head, *rows = [[cell.text for cell in row] for row in table.iter("tr")]
+    assert head == ["true ↓ predicted →", "<malignant>", "benign"]
+    assert rows == [["<malignant>", "3", "0"], ["benign", "1", "6"]]
+    assert [cell.get("style") for cell in table.iter("td")] == [
+        f"--share: {share}%" for share in (30, 0, 10, 60)
+    ]
 
 
 def test_the_picture_after_is_turned_like_the_one_before(tmp_path):

@@ -52,7 +52,7 @@ def test_the_page_of_an_embedding_carries_them(tmp_path):
 
 
 def test_what_a_page_has_no_room_for_is_refused():
-    with pytest.raises(ValueError, match="room for 5,000 images, got 5,001"):
+    with pytest.raises(ValueError, match="can show 5,000 images, got 5,001"):
         sheet_of(np.zeros((5001, 1, 1)))
     with pytest.raises(ValueError, match="finite"):
         sheet_of(np.full((2, 2, 2), np.nan))

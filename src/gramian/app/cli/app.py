@@ -1,15 +1,14 @@
-"""The group of commands, and how errors are reported."""
+"""The group of commands, and the report of errors."""
 
 from __future__ import annotations
 
 import _thread
 import difflib
-import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -18,7 +17,7 @@ import click
 
 from gramian import __version__
 from gramian.app.cli.exits import BAD_INPUT, HEARD, INTERRUPTED, complain
-from gramian.app.cli.progress import ERASED, starting
+from gramian.app.cli.progress import starting
 
 EXITS = """\b
 Exit status:
@@ -26,7 +25,7 @@ Exit status:
   1    an error of gramian itself
   2    wrong usage or input
   3    done, and the solver did not reach its tolerance
-  130  interrupted; the best so far is written"""
+  130  interrupted; the best result so far is written"""
 
 COMMANDS = {
     "metric": ("metric", "Learn a metric from labelled samples."),
@@ -37,17 +36,14 @@ COMMANDS = {
     "evaluate": ("recommend", "Measure the errors of a model of ratings."),
     "transform": ("use", "Map samples by a saved model."),
     "predict": ("use", "Predict by a saved model."),
-    "eigen": ("eigen", "Find the largest eigenvalues of a symmetric matrix."),
+    "eigen": ("solve", "Find the largest eigenvalues of a symmetric matrix."),
     "solve": ("solve", "Solve a problem given as matrices."),
-    "report": ("report", "Write a page about a saved model."),
+    "report": ("info", "Write a page about a saved model."),
     "info": ("info", "Describe a file."),
-    "demo": ("demo", "Learn a metric for scikit-learn's digits."),
-    "bench": ("bench", "Run the benchmarks of a checkout."),
+    "demo": ("info", "Learn a metric for scikit-learn's digits."),
+    "bench": ("info", "Run the benchmarks of a checkout."),
 }
-"""The file of each command, imported when it is asked for, and what it does in a line."""
-
-LATER = 0.05
-"""Seconds until Ctrl-C asks again whether an import is done."""
+"""The module of each command, imported when it is called, and its description."""
 
 
 class _OnDemand(click.Group):
@@ -57,7 +53,7 @@ class _OnDemand(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        with starting(f"gramian {name}"), _ending_at_once():
+        with starting(f"gramian {name}"):
             module = import_module(f"gramian.app.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, name)
         return command
@@ -82,7 +78,7 @@ class _OnDemand(click.Group):
 def gramian() -> None:
     """Learn positive semidefinite matrices from files: metrics, embeddings, clusters, completions.
 
-    Every answer comes with a certificate: how far from the best it can be.
+    Every answer comes with a certificate: an upper bound on its distance to the optimum.
 
     \b
     Example:
@@ -92,7 +88,7 @@ def gramian() -> None:
 
 
 def run() -> None:
-    """Run the command of `sys.argv` and leave with its exit status."""
+    """Run the command of `sys.argv` and exit with its status."""
     HEARD.clear()
     try:
         with _whole_imports():
@@ -109,7 +105,7 @@ def run() -> None:
         )
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read the output has gone
+        sys.stderr.close()  # the reader of the output has ended
         sys.exit(0)
     except Exception as wrong:
         if not _of_the_input(wrong):
@@ -119,43 +115,26 @@ def run() -> None:
 
 
 @contextmanager
-def _on_interrupt(hear: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """What Ctrl-C does meanwhile, unless somebody has turned it off."""
+def _whole_imports() -> Iterator[None]:
+    """Postpone Ctrl-C until imports are complete: a partly imported package breaks others."""
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        HEARD.set()
+        if not _importing(frame):
+            raise KeyboardInterrupt
+        later = threading.Timer(0.05, _thread.interrupt_main)
+        later.daemon = True
+        later.start()
+
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
+        yield  # SIGINT cannot be handled here, or is ignored
         return
     signal.signal(signal.SIGINT, hear)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _ending_at_once() -> AbstractContextManager[None]:
-    """While a command is imported: some packages turn a Ctrl-C into errors of their own."""
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(ERASED)
-        complain("interrupted before it began")
-        os._exit(INTERRUPTED)
-
-    return _on_interrupt(hear)
-
-
-def _whole_imports() -> AbstractContextManager[None]:
-    """While it runs, Ctrl-C waits for what is being imported: half of a package breaks the rest."""
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        HEARD.set()
-        if not _importing(frame):
-            raise KeyboardInterrupt
-        later = threading.Timer(LATER, _thread.interrupt_main)
-        later.daemon = True
-        later.start()
-
-    return _on_interrupt(hear)
 
 
 def _importing(frame: FrameType | None) -> bool:
@@ -167,18 +146,17 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _with_help(wrong: click.ClickException) -> str:
-    """The message, and for wrong usage where the options are described."""
+    """The message, and for wrong usage a reference to --help."""
     said = wrong.format_message()
-    if not isinstance(wrong, click.UsageError):
-        return said
-    if isinstance(wrong, click.exceptions.NoArgsIsHelpError):
+    bare = isinstance(wrong, click.exceptions.NoArgsIsHelpError)
+    if bare or not isinstance(wrong, click.UsageError):
         return said
     command = "gramian" if wrong.ctx is None else wrong.ctx.command_path
     return f"{said.rstrip('.')} ('{command} --help' describes the options)"
 
 
 def _sentence(wrong: Exception) -> str:
-    """What went wrong; of the system's errors the file and the reason, not the number."""
+    """The message of an error; of system errors the file and the reason, without the number."""
     if isinstance(wrong, OSError) and wrong.filename and wrong.strerror:
         return f"{wrong.filename}: {wrong.strerror[0].lower()}{wrong.strerror[1:]}"
     from gramian.app.cli.output import spelled
@@ -187,7 +165,7 @@ def _sentence(wrong: Exception) -> str:
 
 
 def _of_the_input(wrong: Exception) -> bool:
-    """Whether an error is about files or what is installed; those of ours are its subclasses."""
+    """Whether an error is about files or missing packages."""
     from gramian.app.files import FileError
     from gramian.common.storage import StoredFileError
 

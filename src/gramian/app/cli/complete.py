@@ -1,4 +1,4 @@
-"""`gramian complete`: a matrix of ratings from some of its entries."""
+"""`gramian complete`: learn a matrix of ratings from some of its entries."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from gramian.app.cli.options import FILE, Run, format_options, out_option, run_options
-from gramian.app.cli.output import bad_input, judgement, leave, note, outcome, show
-from gramian.app.cli.outputs import Writing
-from gramian.app.cli.ratings import (
-    clicks_of,
-    columns_to_fit,
-    named,
-    split_names,
-    titles_of,
-    users_and_items,
-    wide_ratings,
+from gramian.app.cli.options import (
+    Run,
+    file_argument,
+    format_options,
+    option,
+    out_option,
+    run_options,
 )
-from gramian.app.cli.samples import deliver, refuse_one_array
-from gramian.app.files import ReadOptions, read_ratings
+from gramian.app.cli.output import bad_input, note
+from gramian.app.cli.outputs import Writing
+from gramian.app.cli.ratings import ratings_to_fit, titles_of
+from gramian.app.cli.tables import deliver, refuse_one_array
+from gramian.app.files import ReadOptions
 from gramian.app.verdict import verdict_of_completion
 from gramian.common import clock
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
@@ -35,51 +34,28 @@ METHODS: dict[str, Any] = {
 }
 
 THERE = {"nuclear": "NuclearCompletion", "mmmf": "MMMF"}
-"""The methods that run on a cluster, by the names of their estimators there."""
+"""The methods that run on a cluster, and their estimators in `gramian.dask`."""
 
 CONNECT = "10 s"
-"""How long a scheduler may take to answer."""
+"""Time limit for the connection to a scheduler."""
 
 
 @click.command(cls=Writing)
-@click.argument("file", type=FILE)
-@click.option(
-    "--columns",
-    metavar="USER,ITEM,RATING",
-    help="Which columns, by name, or by number from 0 without a header; default: found by name.",
-)
+@file_argument
+@option("--columns", "USER,ITEM,RATING", "Names, or numbers from 0; default: found by name.")
 @format_options
-@click.option(
-    "--method", type=click.Choice(list(METHODS)), default="nuclear", show_default=True,
-    help="nuclear: ratings are numbers; mmmf: they are ±1 or ordered grades; implicit: they are "
-    "counts of what users did.",
-)  # fmt: skip
-@click.option(
-    "--lam", type=float, help="Weight of the nuclear norm; default: chosen on held-out ratings."
-)
-@click.option(
-    "--wide",
-    is_flag=True,
-    help="FILE has a row for each user, named by its first column, and a column for each item.",
-)
-@click.option(
-    "--duplicates", type=click.Choice(["error", "mean", "sum", "last"]), default="error",
-    show_default=True, help="How to handle pairs that are rated twice.",
-)  # fmt: skip
-@click.option(
-    "--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True,
-    help="How to handle lines without a user, an item or a rating.",
-)  # fmt: skip
-@click.option(
-    "--titles", metavar="COLUMN|FILE",
-    help="What items are called: a column of FILE, or another file of items and titles; kept in "
-    "the model.",
-)  # fmt: skip
-@click.option(
-    "--scheduler", metavar="ADDRESS",
-    help="Work on the Dask cluster of this scheduler, tcp://…:8786; FILE is then a folder, a "
+@option("--method", list(METHODS), "nuclear: numbers; mmmf: ±1 or grades; implicit: counts.")
+@option("--lam", float, "Weight of the nuclear norm; default: chosen on held-out ratings.")
+@option("--wide", bool, "FILE has a row per user (the first column) and a column per item.")
+@option("--duplicates", ["error", "mean", "sum", "last"], "How to handle pairs rated twice.")
+@option("--missing", ["error", "drop"], "How to handle lines with missing cells.")
+@option("--titles", "COLUMN|FILE", "Titles of items: a column, or a file of items and titles.")
+@option(
+    "--scheduler",
+    "ADDRESS",
+    "Work on the Dask cluster of this scheduler, tcp://…:8786; FILE is then a folder, a "
     "pattern or a file of Parquet or NPZ that its workers can read.",
-)  # fmt: skip
+)
 @out_option
 @run_options
 def complete(
@@ -98,11 +74,11 @@ def complete(
 ) -> None:
     """Learn to fill the gaps of a matrix from the ratings of FILE: user, item, rating a line.
 
-    The columns are found by what they are called (user, movie, stars, …); three columns with other
-    names, and the first three without a header, are taken in this order with a note; of all else
-    --columns has to say which they are. With --method implicit a file of users and items alone
-    counts how often each pair is there. The model keeps their names, or places, by which `gramian
-    predict` finds them in other files.
+    The columns are found by their names (user, movie, stars, …); three columns with other names,
+    and the first three without a header, are taken in this order with a note; otherwise --columns
+    must name them. With --method implicit the lines of a file of users and items are counted. The
+    model keeps the names or positions of the columns, by which `gramian predict` finds them in
+    other files.
 
     Without --tol the fit ends when the error on a held-out tenth of the ratings has stopped
     falling; --tol 1e-4 continues to the proved optimum.
@@ -115,8 +91,9 @@ def complete(
       gramian complete ratings.csv --model ratings.gramian
       gramian complete 'ratings/*.parquet' --scheduler tcp://head:8786 --model ratings.gramian
     """
+    options = {"lam": "auto" if lam is None else lam, "duplicates": duplicates, **run.parameters()}
     if scheduler is not None:
-        here = {
+        refused = {
             "--columns": columns,
             "--format": format.format,
             "--header": format.header,
@@ -124,34 +101,26 @@ def complete(
             "--titles": titles,
             "--out": out,
         }
-        _complete_there(run, str(file), scheduler, here, method, lam, duplicates)
+        _complete_there(run, str(file), scheduler, refused, method, options)
         return
     refuse_one_array(out, ["user", "item"])
     if wide and columns is not None:
         raise click.UsageError("--columns goes with a rating a line, and --wide is a user a line")
     clock.phase(f"reading {file}")
-    if wide:
-        names, (rows, cols, values) = None, wide_ratings(file, format)
-    elif method == "implicit" and (clicks := clicks_of(file, format, columns, missing)) is not None:
-        names, (rows, cols, values) = clicks
-    else:
-        names = columns_to_fit(file, format, split_names(columns, "user,item,rating"))
-        asked = None if names is None else [str(name) for name in names]
-        rows, cols, values = read_ratings(
-            file, columns=asked, format=named(format, names), missing=missing
-        )
+    names, (rows, cols, values) = ratings_to_fit(
+        file, format, columns, missing, wide=wide, implicit=method == "implicit"
+    )
     called = None if titles is None else titles_of(titles, file, format, names, cols)
     if np.ptp(values) == 0 and method != "implicit":
-        note(f"every rating is {values[0]:g}, which any constant predicts: what users did (clicks, "
-             "purchases) is learned by --method implicit")  # fmt: skip
+        note(
+            f"every rating is {values[0]:g}, which any constant predicts: for clicks or purchases "
+            "use --method implicit"
+        )
     if rows.size > 1 and np.unique(rows).size == rows.size:
         note("every user has one rating only: are these the right columns? --columns names them")
     with bad_input():
-        model = METHODS[method](
-            lam="auto" if lam is None else lam, duplicates=duplicates, **run.parameters()
-        )
-        with users_and_items():
-            run.fit(model, (rows, cols, values))
+        model = METHODS[method](**options)
+        run.fit(model, (rows, cols, values))
         model.columns_, model.titles_ = names, called
         verdict = run.judged(
             model.result_.status, lambda: verdict_of_completion(model, rows, cols, values)
@@ -160,27 +129,33 @@ def complete(
     if out is not None:
         both = np.column_stack([values, fitted])
         deliver(out, both, ["rating", "fitted"], first={"user": rows, "item": cols})
+    error = _held_out(model)
+    if method == "implicit":
+        errors = {"ndcg_held_out": None if error is None else 1.0 - error}
+    else:
+        rmse = float(np.sqrt(np.mean((fitted - values) ** 2)))
+        errors = {"error_held_out": error, "rmse_of_the_ratings": rmse}
+    facts = {"file": str(file), "ratings": values.size, **_facts(model, method)}
+    facts["titles"] = None if called is None else len(called)
+    files = run.keep(model, verdict=verdict, source=file)
+    run.finish("complete", model, verdict, facts, {**errors, **files, "out": out})
+
+
+def _facts(model: Any, method: str) -> dict[str, Any]:
+    """What is printed about a model."""
+    return {
+        "users": len(model.row_ids_),
+        "items": len(model.col_ids_),
+        "method": method,
+        "columns": model.columns_,
+        "lambda": model.lam_,
+    }
+
+
+def _held_out(model: Any) -> float | None:
+    """The held-out error of the chosen λ; None if λ was given."""
     path = getattr(model, "path_", None)
-    show(
-        "complete",
-        {
-            **judgement(verdict),
-            "file": str(file),
-            "ratings": values.size,
-            "users": len(model.row_ids_),
-            "items": len(model.col_ids_),
-            "method": method,
-            "columns": names,
-            "titles": None if called is None else len(called),
-            "lambda": model.lam_,
-            **outcome(model.result_, model.certificate_, run.seconds),
-            **_errors(method, path, fitted - values),
-            **run.keep(model, verdict=verdict, source=file),
-            "out": out,
-        },
-        as_json=run.as_json,
-    )
-    leave(model.result_.status)
+    return None if path is None else float(path.errors.min())
 
 
 def _complete_there(
@@ -189,49 +164,30 @@ def _complete_there(
     scheduler: str,
     refused: Mapping[str, Any],
     method: str,
-    lam: float | None,
-    duplicates: str,
+    options: Mapping[str, Any],
 ) -> None:
-    """The same on a cluster: the ratings never come here."""
+    """Fit on a cluster, without reading the ratings here."""
     with bad_input():
         for name, given in refused.items():
             if given is not None:
                 raise ValueError(f"{name} is for a file that is read here, without --scheduler")
         if method not in THERE:
-            raise ValueError(f"--method {method} is not done on a cluster: leave --scheduler out")
+            raise ValueError(f"--method {method} does not run on a cluster: leave --scheduler out")
         there, client = _connected(scheduler)
         with client:
-            model = getattr(there, THERE[method])(
-                lam="auto" if lam is None else lam, duplicates=duplicates, **run.parameters()
-            )
+            model = getattr(there, THERE[method])(**options)
             try:
                 run.fit(model, files)
             except there.ClusterError as lost:
                 raise ValueError(str(lost)) from lost
     model = model.at_home()
-    path = getattr(model, "path_", None)
-    show(
-        "complete",
-        {
-            "file": files,
-            "scheduler": scheduler,
-            "ratings": model._known.nnz,
-            "users": len(model.row_ids_),
-            "items": len(model.col_ids_),
-            "method": method,
-            "columns": model.columns_,
-            "lambda": model.lam_,
-            **outcome(model.result_, model.certificate_, run.seconds),
-            "error_held_out": None if path is None else float(path.errors.min()),
-            **run.keep(model),
-        },
-        as_json=run.as_json,
-    )
-    leave(model.result_.status)
+    facts = {"file": files, "scheduler": scheduler, "ratings": model._known.nnz}
+    after = {"error_held_out": _held_out(model), **run.keep(model)}
+    run.finish("complete", model, None, {**facts, **_facts(model, method)}, after)
 
 
 def _connected(scheduler: str) -> tuple[Any, Any]:
-    """`gramian.dask` and a client of the scheduler, or a sentence on what is missing."""
+    """`gramian.dask` and a client of the scheduler; an error says what is missing."""
     try:
         from distributed import Client
 
@@ -244,14 +200,3 @@ def _connected(scheduler: str) -> tuple[Any, Any]:
             f"no Dask scheduler answers at {scheduler!r}: start one with `dask scheduler`, and "
             "workers with `dask worker ADDRESS`"
         ) from unreachable
-
-
-def _errors(method: str, path: Any, residuals: Any) -> dict[str, float | None]:
-    """What the path found of what was held out, and how near the ratings are."""
-    held = None if path is None else float(path.errors.min())
-    if method == "implicit":
-        return {"ndcg_held_out": None if held is None else 1.0 - held}
-    return {
-        "error_held_out": held,
-        "rmse_of_the_ratings": float(np.sqrt(np.mean(residuals**2))),
-    }

@@ -14,25 +14,16 @@ import scipy.sparse as sp
 from gramian.app.cli.options import (
     Run,
     draw,
-    input_options,
-    missing_option,
+    option,
     out_option,
     plot_option,
     run_options,
-    standardize_option,
+    source_options,
 )
-from gramian.app.cli.output import bad_input, judgement, leave, note, outcome, show
+from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import MOVING, Writing
-from gramian.app.cli.samples import (
-    deliver,
-    last,
-    note_scales,
-    prepared,
-    refuse_more_components,
-    refuse_one_array,
-    samples,
-)
-from gramian.app.files import ReadOptions
+from gramian.app.cli.samples import Source, last, refuse_more_components, samples
+from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.verdict import edge_errors, verdict_of_embedding
 from gramian.common import clock
 from gramian.common.storage import replacing
@@ -48,49 +39,25 @@ METHODS: dict[str, Any] = {
 }
 
 FAR = 0.25
-"""The relative change of a distance between neighbours beyond which a hint is given."""
+"""Relative change of a distance between neighbours above which a remedy is suggested."""
 
 
 @click.command(cls=Writing)
-@input_options
-@click.option("--label", metavar="COLUMN", help="Colours the picture; guides colored-mvu.")
-@click.option(
-    "--method", type=click.Choice(list(METHODS)), default="mvu", show_default=True,
-    help="Model; layout separates clusters, for display.",
-)  # fmt: skip
-@click.option(
-    "--components", default="2", show_default=True, metavar="N",
-    help='Dimensions, or "auto": as many as hold 95 % of the variance.',
-)  # fmt: skip
-@click.option("--neighbors", type=int, help="Of each sample.  [default: 6, and 7 of a layout]")
-@click.option(
-    "--distances", is_flag=True,
-    help="FILE holds distances between all samples; a sparse one, the edges of a graph.",
-)  # fmt: skip
-@click.option("--nu", type=float, help="Weight of the variance; default: chosen from the data.")
-@click.option(
-    "--connect", type=click.Choice(CONNECT), default="mst", show_default=True,
-    help="How to handle a graph in several parts.",
-)  # fmt: skip
-@click.option(
-    "--images",
-    metavar="HEIGHTxWIDTH",
-    help="Samples are images of so many pixels: the report shows them under the pointer.",
-)
-@standardize_option
-@missing_option
+@source_options("Colours the picture; guides colored-mvu.")
+@option("--method", list(METHODS), "Model; layout separates clusters, for display.")
+@option("--components", "N", 'Dimensions, or "auto" for 95 % of the variance.', default="2")
+@option("--neighbors", int, "Of each sample.  [default: 6, and 7 of a layout]")
+@option("--distances", bool, "FILE has distances between all samples, or a sparse graph.")
+@option("--nu", float, "Weight of the variance; default: chosen from the data.")
+@option("--connect", CONNECT, "How to handle a graph in several parts.", default="mst")
+@option("--images", "HEIGHTxWIDTH", "Show samples as images of this size in the report.")
 @out_option
 @plot_option
-@click.option(
-    "--watch",
-    type=MOVING,
-    help="Draw as it unfolds: to a .gif at the end, or to a .png again and again.",
-)
+@option("--watch", MOVING, "Draw during the fit: a .gif at the end, or a .png repeatedly.")
 @run_options
 def embed(
     run: Run,
-    file: Path,
-    label: str | None,
+    source: Source,
     method: str,
     components: str,
     neighbors: int | None,
@@ -98,15 +65,9 @@ def embed(
     nu: float | None,
     connect: str,
     images: str | None,
-    standardize: bool,
-    missing: str,
     out: Path | None,
     plot: Path | None,
     watch: Path | None,
-    drop: tuple[str, ...],
-    encode: tuple[str, ...],
-    ids: str | None,
-    format: ReadOptions,
 ) -> None:
     """Unfold the samples of FILE into few dimensions, changing distances of neighbours little.
 
@@ -118,21 +79,22 @@ def embed(
       gramian embed points.csv --out places.csv --plot places.png
       gramian embed points.csv --method layout --watch layout.gif
     """
-    given = samples(file, label, drop, ids, format, missing=missing, encode=encode)
+    given = samples(source)
     X, y = given.X, given.y
-    refuse_one_array(out, [*given.ids, *([] if y is None else [given.label])])
+    labels = {} if y is None else {given.label: y}
+    refuse_one_array(out, [*given.ids, *labels])
     if method == "colored-mvu" and y is None:
         raise click.UsageError("colored-mvu needs the column of classes: name it with --label")
     if components != "auto" and not components.isdecimal():
         raise click.BadParameter(
             f'a number or "auto", got {components!r}', param_hint="--components"
         )
-    if distances and (standardize or missing != "error" or encode):
+    if distances and (source.standardize or source.missing != "error" or source.encode):
         raise click.UsageError(
             "--distances are taken as they are: leave --standardize, --missing and --encode out"
         )
-    if not standardize and not distances:
-        note_scales(X)
+    if not distances:
+        given.note_scales()
     seen = X if images is None else _as_images(X, images)
     options = {
         "n_components": "auto" if components == "auto" else int(components),
@@ -143,53 +105,42 @@ def embed(
         **run.parameters(),
     }
     with bad_input():
-        model = prepared(
-            X,
-            _estimator(method, options),
-            standardize=standardize,
-            missing=missing,
-            encoded=given.encoded,
-        )
+        model = given.prepared(_estimator(method, options))
         if components not in ("auto", "2") and not distances:
             refuse_more_components(model, X, int(components))
         with _watched(watch, y, method) as picture:
             run.fit(model, X, y)
     fitted = last(model)
     if picture is not None and watch is not None:
-        _shown_to_the_end(picture, fitted.embedding_, watch)
+        _finish_picture(picture, fitted.embedding_, watch)
     verdict = run.judged(fitted.result_.status, lambda: verdict_of_embedding(fitted, fitted.X_fit_))
-    _note_changed(fitted, standardize or distances)
+    _note_changed(fitted, source.standardize or distances)
     if out is not None:
-        extra = None if y is None else {given.label: y}
         names = list(fitted.get_feature_names_out())
-        deliver(out, fitted.embedding_, names, first=given.ids, extra=extra)
+        deliver(out, fitted.embedding_, names, first=given.ids, extra=labels)
     if plot is not None:
         draw(fitted.plot(y), plot)
-    show(
+    files = run.keep(model, seen, y, verdict, source=source.file)
+    run.finish(
         "embed",
+        fitted,
+        verdict,
+        {**given.facts, "method": method},
         {
-            **judgement(verdict),
-            "file": str(file),
-            "samples": X.shape[0],
-            "features": X.shape[1],
-            "method": method,
-            **outcome(fitted.result_, fitted.certificate_, run.seconds),
             "variance_kept": fitted.explained_variance_ratio_[: fitted.embedding_.shape[1]],
             "largest_edge_error": getattr(fitted, "edge_error_", None),
             "torn_edges": getattr(fitted, "torn_", None),
             "parts_of_the_graph": fitted.graph_.n_parts,
-            **run.keep(model, seen, y, verdict, source=file),
+            **files,
             "out": out,
             "plot": plot,
             "watch": watch,
         },
-        as_json=run.as_json,
     )
-    leave(fitted.result_.status)
 
 
 def _note_changed(fitted: Any, standardized: bool) -> None:
-    """Say what may help where the solution changes some distances between neighbours by far."""
+    """Suggest a remedy if a solution changes some distances between neighbours by far."""
     if not (hasattr(fitted, "edge_error_") and fitted.result_.status.converged):
         return
     if edge_errors(fitted).max() < FAR:
@@ -199,7 +150,7 @@ def _note_changed(fitted: Any, standardized: bool) -> None:
 
 
 def _as_images(X: Any, size: str) -> Any:
-    """The samples as pictures of so many rows and columns."""
+    """The samples as images of a size such as 28x28."""
     sides = size.lower().replace("×", "x").split("x")
     if len(sides) != 2 or not all(side.isdecimal() for side in sides):
         raise click.BadParameter(f"HEIGHTxWIDTH, 28x28 say, got {size!r}", param_hint="--images")
@@ -214,7 +165,7 @@ def _as_images(X: Any, size: str) -> Any:
 
 
 def _estimator(method: str, options: dict[str, Any]) -> Any:
-    """The estimator with what was asked for; what it has no use for is refused."""
+    """The estimator with the given options; options that it does not have are refused."""
     model = METHODS[method]
     known = model().get_params()
     given = {name: value for name, value in options.items() if value is not None}
@@ -226,7 +177,7 @@ def _estimator(method: str, options: dict[str, Any]) -> Any:
 
 @contextmanager
 def _watched(path: Path | None, y: Any, title: str) -> Iterator[Picture | None]:
-    """A picture that follows the fit inside the block; None if none is asked for."""
+    """A picture that follows the fit inside the block; None without a path."""
     if path is None:
         yield None
         return
@@ -236,8 +187,8 @@ def _watched(path: Path | None, y: Any, title: str) -> Iterator[Picture | None]:
         yield picture
 
 
-def _shown_to_the_end(picture: Picture, places: Any, path: Path) -> None:
-    """The last frame, and all of them where they move."""
+def _finish_picture(picture: Picture, places: Any, path: Path) -> None:
+    """Draw the last frame, and write all frames of a .gif."""
     clock.phase(f"drawing {path}")
     picture.end(places)
     if path.suffix.lower() == ".gif":

@@ -1,4 +1,4 @@
-"""Files of pairs that belong together or apart, by row numbers or by ids."""
+"""Read files of pairs that belong together or apart, by row numbers or by ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gramian.app.cli.output import note
 from gramian.app.files import read_header, read_pairs, read_ratings, read_table
 
 KIND = "kind"
-"""The column that says of each pair whether it is a must-link or a cannot-link."""
+"""The column with the kind of each pair: must-link or cannot-link."""
 
 Pairs = NDArray[np.int64]
 
@@ -25,14 +25,18 @@ def links_of(
     """The pairs of row numbers in the files of --must-link and --cannot-link."""
     if must is not None and must == cannot and _kind_column(must) is None:
         raise click.UsageError(
-            f"{must} is given to --must-link and to --cannot-link, and has no column {KIND!r} that "
-            "says which pairs are which"
+            f"{must} is given to --must-link and to --cannot-link, and has no column {KIND!r} with "
+            "the kind of each pair"
         )
     files = {"must": must, "cannot": cannot}
     found = {kind: _pairs(file, kind, ids, rows) for kind, file in files.items()}
-    if must != cannot:
-        for kind, file in files.items():
-            _note_others(file, kind)
+    for kind, file in files.items() if must != cannot else ():
+        column = None if file is None else _kind_column(file)
+        if file is not None and column is not None:
+            other = "cannot" if kind == "must" else "must"
+            count = len(_of_kind(file, column, other))
+            if count:
+                note(f"{count} {other}-links of {file} are not used: pass it to --{other}-link too")
     return {f"{kind}_link": pairs for kind, pairs in found.items()}
 
 
@@ -67,16 +71,16 @@ def _pairs(file: Path | None, kind: str, ids: NDArray[Any] | None, rows: int) ->
     return pairs
 
 
-def _kind_column(file: Path | None) -> str | None:
-    """The name of the column of kinds; None where a file has none."""
-    header = None if file is None else read_header(file, expected=[KIND])
+def _kind_column(file: Path) -> str | None:
+    """The name of the column of kinds; None without one."""
+    header = read_header(file, expected=[KIND])
     if header is None or not header.named:
         return None
     return next((name for name in header.names if name.lower() == KIND), None)
 
 
 def _of_kind(file: Path, column: str, kind: str) -> NDArray[np.str_]:
-    """The pairs of one kind, as they are spelled."""
+    """The pairs of one kind, as text."""
     header = read_header(file, expected=[KIND])
     names = [name for name in header.names if name != column] if header is not None else []
     if len(names) != 2:
@@ -96,19 +100,8 @@ def _of_kind(file: Path, column: str, kind: str) -> NDArray[np.str_]:
     return np.column_stack([cells[name][chosen].astype(str) for name in names])
 
 
-def _note_others(file: Path | None, kind: str) -> None:
-    """Say that the pairs of the other kind in a file are not used."""
-    column = _kind_column(file)
-    if file is None or column is None:
-        return
-    other = "cannot" if kind == "must" else "must"
-    count = len(_of_kind(file, column, other))
-    if count:
-        note(f"{count} {other}-links of {file} are not used: pass it to --{other}-link too")
-
-
 def _by_id(file: Path, pairs: NDArray[Any], ids: NDArray[Any] | None, rows: int) -> Pairs:
-    """Pairs of ids as row numbers; pairs of row numbers where there are no ids, or none of them."""
+    """Pairs of ids as row numbers; pairs that contain no known id are row numbers already."""
     place = {} if ids is None else {str(name): row for row, name in enumerate(ids.tolist())}
     known = np.array([[cell in place for cell in pair] for pair in pairs]).reshape(pairs.shape)
     numbers = all(cell.isdecimal() for cell in pairs.ravel())

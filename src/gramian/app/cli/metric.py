@@ -1,7 +1,8 @@
-"""`gramian metric`: a metric learned from labelled samples."""
+"""`gramian metric`: learn a metric from labelled samples."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +13,12 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from gramian.app.cli.options import (
-    FILE,
-    Run,
-    input_options,
-    missing_option,
-    out_option,
-    run_options,
-)
-from gramian.app.cli.output import bad_input, judgement, leave, note, outcome, show
+from gramian.app.cli.options import FILE, Run, option, out_option, run_options, source_options
+from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.pages import open_option, prepared_samples, serve
-from gramian.app.cli.samples import (
-    Samples,
-    deliver,
-    last,
-    left_out,
-    prepared,
-    refuse_more_components,
-    refuse_one_array,
-    samples,
-)
+from gramian.app.cli.pages import keep_page, open_option, prepared_samples, serve
+from gramian.app.cli.samples import Samples, Source, last, refuse_more_components, samples
+from gramian.app.cli.tables import deliver, left_out, refuse_one_array
 from gramian.app.explorer import MetricSession
 from gramian.app.explorer.serve import known_classes
 from gramian.app.explorer.tables import START
@@ -47,15 +33,7 @@ from gramian.app.verdict import (
     wrong_rows,
 )
 from gramian.common import clock
-from gramian.metric import (
-    KTA,
-    LMNN,
-    AutoMetric,
-    DMLEig,
-    LinearSeparation,
-    LMNNEig,
-    TripletMetric,
-)
+from gramian.metric import KTA, LMNN, AutoMetric, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.metric._shrinkage import PLAIN
 
 METHODS: dict[str, Any] = {
@@ -67,50 +45,29 @@ METHODS: dict[str, Any] = {
     "linear-separation": LinearSeparation,
     "triplets": TripletMetric,
 }
-DEFAULT_METHOD = "auto"
-"""The method of `gramian metric` without --method, by its name in `METHODS`."""
-
 FEW_CLASSES, MANY_ROWS = 20, 5
-"""Labels look like a quantity where there are more different numbers than this, with fewer rows
-each on average than that."""
+"""Labels look like a quantity if there are more different numbers than the first, with fewer rows
+each on average than the second."""
 
 
 @click.command(cls=Writing)
-@input_options
-@click.option("--label", metavar="COLUMN", help="The column of classes.")
-@click.option(
-    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True,
-    help="Learner; auto chooses one by held-out rows.",
-)  # fmt: skip
-@click.option("--components", type=click.IntRange(min=1), help="Directions to keep; default: all.")
-@click.option(
-    "--neighbors", type=int, default=3, show_default=True, help="Number of neighbours of k-NN."
-)
-@click.option("--test", type=FILE, help="A file of labelled samples to test on.")
-@click.option(
-    "--standardize/--as-is", default=True, show_default=True,
-    help="Bring every column to mean 0 and variance 1 first.",
-)  # fmt: skip
-@missing_option
+@source_options("The column of classes.", standardize=True)
+@option("--method", list(METHODS), "Learner; auto chooses one by held-out rows.")
+@option("--components", click.IntRange(min=1), "Directions to keep; default: all.")
+@option("--neighbors", int, "Number of neighbours of k-NN.", default=3)
+@option("--test", FILE, "A file of labelled samples to test on.")
 @open_option
 @out_option
 @run_options
 def metric(
     run: Run,
-    file: Path,
-    label: str | None,
+    source: Source,
     method: str,
     components: int | None,
     neighbors: int,
     test: Path | None,
-    standardize: bool,
-    missing: str,
     opened: bool,
     out: Path | None,
-    drop: tuple[str, ...],
-    encode: tuple[str, ...],
-    ids: str | None,
-    format: ReadOptions,
 ) -> None:
     """Learn a metric from the labelled samples of FILE.
 
@@ -124,170 +81,125 @@ def metric(
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
+    file = source.file
     if test is not None and test.exists() and file.exists() and test.samefile(file):
         raise click.UsageError(
             f"--test {test} is the file that the metric is learned from: name other samples, or "
             "leave it out for a test by cross-validation"
         )
-    given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=opened)
+    given = samples(source, unknown=opened)
     if opened:
         with bad_input():
             learner = KTA if method == "auto" else METHODS[method]  # a page refits at every click
             estimator = learner(n_components=components, **run.parameters())
-            _work_on(estimator, given, run, out, (str(file), neighbors, standardize, missing))
+            _work_on(estimator, given, run, neighbors, out)
         return
-    X, y = given.X, classes_of(given, file)
-    _refuse_names(file, given.label, y)
+    X, y = given.X, classes_of(given)
+    _refuse_names(given, y)
     if not 1 <= neighbors < len(y):
         raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
     refuse_one_array(out, [*given.ids, given.label])
     with bad_input():
-        estimator = METHODS[method](n_components=components, **run.parameters())
-        model = prepared(
-            X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
-        )
+        model = given.prepared(METHODS[method](n_components=components, **run.parameters()))
         refuse_more_components(model, X, components)
         run.fit(model, X, y)
+        fitted, kept, errors, tested = last(model), keeps_euclid(model), {}, {}
         whole = _with_classifier(model, X, y, neighbors)
-        fitted, errors, tested = last(model), {}, {}
         if test is None:
             verdict = run.judged(
                 fitted.result_.status,
                 lambda: verdict_of_metric(model, X, y, k=neighbors, seconds=run.seconds),
             )
         else:
-            there = samples(
-                test, label, drop, ids, ReadOptions(), missing=missing, encode=list(given.encoded)
+            other = samples(
+                replace(source, file=test, format=ReadOptions(), encode=list(given.encoded))
             )
-            given_classes = classes_of(there, test)
-            wrong = wrong_rows(model, X, y, _alike(there.X, X, test), given_classes, neighbors)
-            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", keeps_euclid(model))
-            tested = {
-                "test_error_before": float(np.mean(wrong[:, 0])),
-                "test_error_after": float(np.mean(wrong[:, 1])),
-            }
+            wrong = wrong_rows(model, X, y, _alike(other, X), classes_of(other), neighbors)
+            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", kept)
+            names = ("test_error_before", "test_error_after")
+            tested = dict(zip(names, wrong.mean(axis=0).tolist(), strict=True))
         with run.after():
             clock.phase("the errors of k-NN")
+            before = model[:-1].transform(X) if isinstance(model, Pipeline) else X
             errors = {
-                "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
+                "leave_one_out_error_before": leave_one_out(before, y, neighbors),
                 "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
             }
-    verdict = with_choice(verdict, keeps_euclid(model))
+    verdict = with_choice(verdict, kept)
     if out is not None:
-        mapped = model.transform(X)
-        names = list(fitted.get_feature_names_out())
-        deliver(out, mapped, names, first=given.ids, extra={given.label: y})
-    show(
+        columns = list(fitted.get_feature_names_out())
+        deliver(out, model.transform(X), columns, first=given.ids, extra={given.label: y})
+    called = method if method != "auto" else f"auto ({_chosen(fitted, kept)})"
+    files = {**run.keep(whole, X, y, verdict, source=file), "out": out}
+    run.finish(
         "metric",
-        {
-            **judgement(verdict),
-            "file": str(file),
-            "samples": len(y),
-            "features": X.shape[1],
-            "classes": len(fitted.classes_),
-            "method": _told(method, fitted, keeps_euclid(model)),
-            **outcome(fitted.result_, fitted.certificate_, run.seconds),
-            "neighbors": neighbors,
-            **errors,
-            **tested,
-            **run.keep(whole, X, y, verdict, source=file),
-            "out": out,
-        },
-        as_json=run.as_json,
+        fitted,
+        verdict,
+        {**given.facts, "classes": len(fitted.classes_), "method": called},
+        {"neighbors": neighbors, **errors, **tested, **files},
     )
-    leave(fitted.result_.status)
 
 
-def _told(method: str, fitted: Any, kept: bool) -> str:
-    """The method, and the learner that an automatic choice took, or Euclid's metric if `kept`."""
-    if method != "auto":
-        return method
-    if kept:
-        return f"auto ({PLAIN})"
+def _chosen(fitted: Any, kept: bool) -> str:
+    """The learner that an automatic choice took, or Euclid's metric if it was kept."""
     path = getattr(fitted, "path_", None)
-    return f"auto ({type(fitted.learner_).__name__ if path is None else path.name})"
+    return PLAIN if kept else type(fitted.learner_).__name__ if path is None else str(path.name)
 
 
-def _work_on(
-    estimator: Any,
-    given: Samples,
-    run: Run,
-    out: Path | None,
-    given_options: tuple[str, int, bool, str],
-) -> None:
-    """Serve a page until Ctrl-C, then write what was made there."""
-    title, neighbors, standardize, missing = given_options
-    model = prepared(
-        given.X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
-    )
-    steps, X = prepared_samples(model, given.X)
-    names = None if given.names is None else [str(name) for name in given.names]
+def _work_on(estimator: Any, given: Samples, run: Run, neighbors: int, out: Path | None) -> None:
+    """Serve a page until Ctrl-C, then write the results."""
+    steps, X = prepared_samples(given.prepared(estimator), given.X)
+    names = given.texts
     session = MetricSession(X, estimator, names, neighbors, frame=given.X)
     session.mark_all(known_classes(given.y, session.size), run.time_limit or START)
-    serve(session, title, steps)
-    if out is not None:
-        called = np.array(names or [str(k) for k in range(session.size)])
-        first = {"sample": called, "class": session.said().astype(str)}
-        deliver(out, np.empty((session.size, 0)), [], first=first)
-    if run.model is not None and session.fitted is not None:
-        session.save(run.model, steps)
-    show(
-        "metric",
-        {
-            "verdict": session.verdict(),
-            "named": len(session.named),
-            "certificate": session.state()["certificate"],
-            "model": run.model if session.fitted is not None else None,
-            "out": out,
-        },
-        as_json=run.as_json,
-    )
+    serve(session, str(given.source.file), steps)
+    answers, facts = {"class": session.said().astype(str)}, {"named": len(session.named)}
+    keep_page("metric", session, steps, run, out, names, answers, facts)
 
 
-def classes_of(given: Samples, file: Path) -> NDArray[Any]:
-    """The labels, or a sentence that says how to name them."""
+def classes_of(given: Samples) -> NDArray[Any]:
+    """The labels; without them a message that says how to name their column."""
     if given.y is None:
-        columns = [] if not hasattr(given.X, "columns") else [str(c) for c in given.X.columns]
+        columns = [str(c) for c in getattr(given.X, "columns", ())]
         known = ", ".join(columns[:10]) + (", …" if len(columns) > 10 else "")
-        raise click.UsageError(f"name the column of labels with --label; {file} has {known}")
+        raise click.UsageError(
+            f"name the column of labels with --label; {given.source.file} has {known}"
+        )
     return given.y
 
 
-def _refuse_names(file: Path, label: str, y: NDArray[Any]) -> None:
-    """Refuse classes of one row each, and name a label that looks like a quantity."""
+def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
+    """Refuse classes of one row each, and note a label that looks like a quantity."""
     classes = len(np.unique(y))
     if y.dtype.kind in "iuf" and FEW_CLASSES < classes < len(y) < MANY_ROWS * classes:
-        note(f"{label!r} has {classes} different numbers in {len(y)} rows, each taken for a class: "
-             "it looks like a quantity, from which no metric is learned here")  # fmt: skip
+        note(
+            f"{given.label!r} has {classes} different numbers in {len(y)} rows, each taken for a "
+            "class: it looks like a quantity, and a metric is learned from classes"
+        )
     if len(y) > 1 and classes == len(y):
         raise click.ClickException(
-            f"{file}: every row has a class of its own in {label!r}, so there is nothing to learn "
-            "from it: name a column of classes with --label"
+            f"{given.source.file}: every row has a class of its own in {given.label!r}, so there "
+            "is nothing to learn from it: name a column of classes with --label"
         )
 
 
-def _alike(other: Any, X: Any, file: Path) -> Any:
+def _alike(other: Samples, X: Any) -> Any:
     """Other samples with the columns of X, by their names."""
-    if sp.issparse(other) or sp.issparse(X):
-        return other
-    left_out(file, list(other.columns), list(X.columns))
-    return other[list(X.columns)]
+    if sp.issparse(other.X) or sp.issparse(X):
+        return other.X
+    left_out(other.source.file, list(other.X.columns), list(X.columns))
+    return other.X[list(X.columns)]
 
 
 def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:
-    """The model with k-NN behind it."""
+    """The model followed by k-NN."""
     steps = model.steps if isinstance(model, Pipeline) else [("metric", model)]
     order = shuffled(len(y))
     classifier = KNeighborsClassifier(k).fit(model.transform(X)[order], y[order])
     return Pipeline([*steps, ("neighbours", classifier)])
 
 
-def _before(model: Any, X: Any) -> Any:
-    """The samples as they reach the metric."""
-    return model[:-1].transform(X) if isinstance(model, Pipeline) else X
-
-
 def leave_one_out(X: Any, y: NDArray[Any], k: int) -> float:
-    """The share of samples that the k nearest others put into another class."""
+    """The share of samples that their k nearest neighbours assign to another class."""
     asked, called = voted(X, y, k)
     return float(np.mean(called != y[asked]))

@@ -1,9 +1,10 @@
-"""What a command says: a table for people, plain when piped, JSON for scripts."""
+"""Output of commands: a table for people, plain text in a pipe, JSON for scripts."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,31 +17,34 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gramian.app.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, printable
+from gramian.app.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, complain, printable
 from gramian.certificate import Certificate
 from gramian.result import Result, Status
 
+UNNOTED = ("did not converge", "distinct clusters")
+"""Warnings that are not shown: a command itself reports how a solve ended."""
+
 
 def note(sentence: str) -> None:
-    """Something the user should know, on standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
-        Text("note: ", style="yellow") + Text(printable(as_called(sentence)))
-    )
+    """Print a note to standard error."""
+    complain(sentence, "note: ", "yellow")
 
 
 @contextmanager
 def noted() -> Iterator[None]:
-    """Show warnings about files as notes, each once."""
+    """Show warnings for users as notes, each once."""
     shown: set[str] = set()
 
-    def tell(message: Any, category: type, *where: Any, **more: Any) -> None:
-        if issubclass(category, UserWarning) and str(message) not in shown:
-            shown.add(str(message))
-            note(str(message))
+    def show_as_note(message: Any, category: type, *where: Any, **more: Any) -> None:
+        sentence = str(message)
+        known = sentence in shown or any(words in sentence for words in UNNOTED)
+        if issubclass(category, UserWarning) and not known:
+            shown.add(sentence)
+            note(sentence)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = tell
+        warnings.showwarning = show_as_note
         yield
 
 
@@ -57,12 +61,12 @@ SPELLED = {
     "fill them in or leave those rows out": "fill them in, or leave those rows out: --missing drop",
     "raise max_iter or tol": "raise --tol",
 }
-"""What parameters are called on the command line."""
+"""Parameters and phrases of the library, and what they are on the command line."""
 
 
 @contextmanager
 def bad_input() -> Iterator[None]:
-    """What an estimator refuses is the user's input: the sentence, not a traceback."""
+    """Report errors of estimators about their input as one sentence, without a traceback."""
     try:
         yield
     except (ValueError, TypeError) as refusal:
@@ -70,14 +74,14 @@ def bad_input() -> Iterator[None]:
 
 
 def spelled(sentence: str) -> str:
-    """A sentence of the library in the words of the command line."""
+    """A message of the library with the options of the command line."""
     for word, option in SPELLED.items():
         sentence = sentence.replace(word, option)
-    return sentence
+    return re.sub(r"^row (.+) and column (.+) have ", r"user \1 and item \2 have ", sentence)
 
 
 def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = None) -> None:
-    """Print facts by name, and perhaps a table: (column names, rows)."""
+    """Print facts by name, and a table if `rows` is given as (column names, rows)."""
     if as_json:
         answer = {"command": title, **facts}
         if rows is not None:
@@ -88,13 +92,11 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
     console.print(Text(title, style="bold cyan"))
     width = max((len(_label(name)) for name in facts), default=0)
     for name, value in facts.items():
-        if name == "held_out":  # the verdict has said it
-            continue
         if name == "verdict":
             console.print(Text(f"  {printable(value)}", style="bold"))
-        elif value is not None:
+        elif value is not None and name != "held_out":  # the verdict contains it
             label = printable(f"  {_label(name):<{width}}  ")
-            console.print(Text(label, style="cyan") + _cell(value))
+            console.print(Text(label, style="cyan") + _text(value))
     if rows is not None:
         console.print(_table(*rows))
 
@@ -102,9 +104,9 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
 LABELS = {
     "largest_edge_error": "largest relative error of a squared distance between neighbours",
     "leave_one_out_error_before": "leave-one-out error before",
-    "leave_one_out_error_after": "after, of the rows learned from",
+    "leave_one_out_error_after": "after, on the training rows",
 }
-"""What facts are called for people, where their name alone leaves something open."""
+"""Labels of facts whose names alone are not clear."""
 
 
 def _label(name: str) -> str:
@@ -114,7 +116,7 @@ def _label(name: str) -> str:
 def outcome(
     result: Result, certificate: Certificate, seconds: float | None = None
 ) -> dict[str, Any]:
-    """How a solve ended, with its certificate; the seconds of a whole fit where they are known."""
+    """How a solve ended, its certificate, and the seconds of the solve or of the given fit."""
     return {
         "solver": result.solver,
         "route": list(result.route),
@@ -132,18 +134,18 @@ def outcome(
 
 
 def judgement(verdict: Any) -> dict[str, Any]:
-    """The verdict, and the figures in it."""
+    """The verdict, and the numbers in it."""
     figures = {"measure": verdict.measure, "before": verdict.before, "after": verdict.after}
     measured = {**figures, "held_out": verdict.held_out}
     return {"verdict": verdict.sentence, "held_out": measured if verdict.measure else None}
 
 
 def leave(status: Status) -> None:
-    """End with the exit status that says how the solve ended."""
+    """Exit with the status of the solve."""
     if status is not Status.CONVERGED:
         note(spelled(status.sentence))
     elif HEARD.is_set():
-        note("interrupted from the keyboard; what was found by then is kept")
+        note("interrupted from the keyboard; the result so far is kept")
     if status is Status.INTERRUPTED or HEARD.is_set():
         raise click.exceptions.Exit(INTERRUPTED)
     if not status.converged:
@@ -153,13 +155,13 @@ def leave(status: Status) -> None:
 def _table(names: list[str], rows: list[Any]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="cyan")
     for name in names:
-        table.add_column(_cell(name))
+        table.add_column(_text(name))
     for row in rows:
-        table.add_row(*map(_cell, row))
+        table.add_row(*map(_text, row))
     return table
 
 
-def _cell(value: Any) -> Text:
+def _text(value: Any) -> Text:
     return Text(printable(_words(value)))
 
 
@@ -177,7 +179,7 @@ def _words(value: Any) -> str:
 
 def _certificate(certificate: Mapping[str, Any]) -> str:
     if certificate["gap"] is None:
-        return f"F = {certificate['value']:.8g}; no bound on the gap is known here"
+        return f"F = {certificate['value']:.8g}; no bound on the gap is known"
     return (
         f"F = {certificate['value']:.8g}, at most {certificate['gap']:.2e} (relative "
         f"{certificate['relative_gap']:.1e}) above the optimum, by {certificate['method']}"
@@ -185,7 +187,7 @@ def _certificate(certificate: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has words for; NaN and infinity are null."""
+    """A value that JSON can represent; NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):

@@ -1,4 +1,4 @@
-"""What a command will write, checked before it begins: no input is lost, and no hour of work."""
+"""Checks of the files that a command will write, before it begins."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from gramian.common import storage
 from gramian.common.storage import StoredFileError
 
 NEEDED = {storage.PARQUET: "pyarrow", storage.PICTURE: "matplotlib"}
-"""What has to be installed to write a kind of file."""
+"""The package that writes a kind of file."""
+
+ESCAPE = "gramian.escape"
+"""The key in the context of a command for whether formulas are escaped in tables of text."""
 
 
 class Output(click.Path):
-    """A file to write: what its name may end with ("" for no ending), and what it then holds."""
+    """A file to write: the possible endings of its name ("" for none), and the kind of each."""
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         super().__init__(path_type=Path, readable=False)
         self.kinds = dict(kinds)
 
     def kind(self, path: Path) -> str | None:
-        """What a file of this name holds; None where the ending is not among ours."""
+        """The kind of a file with this name; None for another ending."""
         name = path.name.lower()
         ours = [ending for ending in self.kinds if ending and name.endswith(ending)]
         if not ours:
@@ -38,34 +41,29 @@ class Output(click.Path):
         return self.kinds[max(ours, key=len)]
 
     def endings(self) -> str:
-        """The endings, for people."""
+        """The possible endings, for messages."""
         *first, last = [ending for ending in self.kinds if ending]
         listed = f"{', '.join(first)} or {last}" if first else last
         return f"{listed}, or nothing" if "" in self.kinds else listed
 
 
 class Folder(click.Path):
-    """A folder to write into, made where it is missing."""
+    """A folder to write into, created if it is missing."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
+        self.name = "folder"
 
 
 TABLE = Output(
     {
-        ".csv": storage.TEXT,
-        ".tsv": storage.TEXT,
-        ".csv.gz": storage.GZIPPED,
-        ".tsv.gz": storage.GZIPPED,
+        **dict.fromkeys((".csv", ".tsv"), storage.TEXT),
+        **dict.fromkeys((".csv.gz", ".tsv.gz"), storage.GZIPPED),
         ".npz": storage.ARRAYS,
         ".npy": storage.ARRAY,
-        ".parquet": storage.PARQUET,
-        ".pq": storage.PARQUET,
+        **dict.fromkeys((".parquet", ".pq"), storage.PARQUET),
     }
 )
-ESCAPE = "gramian.escape"
-"""Where the context of a command has whether formulas are escaped in tables of text."""
-
 MODEL = Output({".gramian": storage.MODEL, "": storage.MODEL})
 CHECKPOINT = Output({".gramian": storage.CHECKPOINT, "": storage.CHECKPOINT})
 PAGE = Output({".html": storage.PAGE, ".htm": storage.PAGE})
@@ -74,39 +72,32 @@ MOVING = Output(dict.fromkeys((".gif", ".png"), storage.PICTURE))
 
 
 class Writing(click.Command):
-    """A command that looks at every file it is to write before it does anything."""
+    """A command that checks every file it will write before it does anything."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        if any(isinstance(param.type, Output) for param in self.params):
-            self.params.append(
-                click.Option(
-                    ["--force"], is_flag=True, help="Overwrite files of another kind; inputs never."
-                )
-            )
-
-        if any(param.type is TABLE for param in self.params):
-            self.params.append(
-                click.Option(
-                    ["--no-escape"],
-                    is_flag=True,
-                    help="No apostrophe before text in CSV and TSV that begins like a formula.",
-                )
-            )
+        kinds = [param.type for param in self.params]
+        flags = {
+            "--force": "Overwrite files of another kind, but never inputs.",
+            "--no-escape": "No apostrophe before text in CSV and TSV that begins like a formula.",
+        }
+        if TABLE not in kinds:
+            del flags["--no-escape"]
+        if any(isinstance(kind, Output) for kind in kinds):
+            self.params += [click.Option([f], is_flag=True, help=t) for f, t in flags.items()]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check, then run."""
-        force = ctx.params.pop("force", False)
+        force = storage.overwriting() if ctx.params.pop("force", False) else nullcontext()
         ctx.meta[ESCAPE] = not ctx.params.pop("no_escape", False)
         files = {
             _called(param): (param.type, ctx.params[param.name])
             for param in self.params
             if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") is not None
         }
-        force_ = storage.overwriting() if force else nullcontext()
         outputs = [path for kind, path in files.values() if isinstance(kind, Output)]
         before = list(map(_stamp, outputs))
-        with force_, _watched(self, ctx), noted():
+        with force, _watched(ctx), noted():
             check(files)
             try:
                 return super().invoke(ctx)
@@ -115,8 +106,14 @@ class Writing(click.Command):
                 raise Interrupted([path for path, old in stamped if _stamp(path) != old]) from None
 
 
+def _called(param: click.Parameter) -> str:
+    """An option as it is written on the command line."""
+    named = isinstance(param, click.Option)
+    return max(param.opts, key=len) if named else str(param.human_readable_name)
+
+
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is written."""
+    """A value that changes when a file is written; None without the file."""
     try:
         found = path.stat()
     except OSError:
@@ -124,26 +121,28 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_ino
 
 
-def _watched(command: click.Command, ctx: click.Context) -> AbstractContextManager[None]:
+def _watched(ctx: click.Context) -> AbstractContextManager[None]:
     """The progress of a command that has such an option."""
-    if not any(param.name == "progress" for param in command.params):
+    if "progress" not in ctx.params:
         return nullcontext()
     return shown(ctx.params["progress"], ctx.params.get("time_limit"))
 
 
 def check(files: Mapping[str, tuple[Any, Path]]) -> None:
-    """Refuse outputs that cannot be written or that would cost another file, by their options."""
-    inputs = [path for kind, path in files.values() if not isinstance(kind, (Output, Folder))]
-    outputs = {
-        option: path for option, (kind, path) in files.items() if isinstance(kind, (Output, Folder))
-    }
+    """Refuse outputs that cannot be written or would overwrite an input, by their options."""
+    outputs = {o: path for o, (kind, path) in files.items() if isinstance(kind, (Output, Folder))}
+    inputs = [path for option, (_, path) in files.items() if option not in outputs]
     for option, path in outputs.items():
         for other in inputs:
             if _same(path, other):
                 raise click.ClickException(
                     f"{option} {path} would overwrite the input {other}: name another file"
                 )
-        _check_one(option, path, files[option][0])
+        kind = files[option][0]
+        if isinstance(kind, Folder):
+            _check_folder(path)
+        else:
+            _check_file(option, path, kind)
     for (option, path), (another, there) in combinations(outputs.items(), 2):
         if _same(path, there):
             raise click.ClickException(
@@ -151,14 +150,14 @@ def check(files: Mapping[str, tuple[Any, Path]]) -> None:
             )
 
 
-def _check_one(option: str, path: Path, kind: Output | Folder) -> None:
-    if isinstance(kind, Folder):
-        _check_folder(path)
-        return
+def _check_file(option: str, path: Path, kind: Output) -> None:
+    """Refuse a file with a wrong ending, in a wrong place, or with other content."""
     holds = kind.kind(path)
     if holds is None:
         raise click.ClickException(f"{option} {path}: the name must end with {kind.endings()}")
-    _check_place(path)
+    wrong = _obstacle(path)
+    if wrong is not None:
+        raise click.ClickException(f"cannot write {path}: {wrong}")
     try:
         storage.refuse_other_kind(path, holds)
     except StoredFileError as refusal:
@@ -170,25 +169,24 @@ def _check_one(option: str, path: Path, kind: Output | Folder) -> None:
         )
 
 
-def _check_place(path: Path) -> None:
-    """A file that can be written: its folder is there, and it is none itself."""
+def _obstacle(path: Path) -> str | None:
+    """Why a file cannot be written; None if it can."""
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
-        raise click.ClickException(f"cannot write {path}: it is a folder")
+        return "it is a folder"
     if path.exists() and not path.is_file():
-        raise click.ClickException(f"cannot write {path}: it is not an ordinary file")
+        return "it is not an ordinary file"
     if not folder.is_dir():
-        raise click.ClickException(f"cannot write {path}: there is no folder {path.parent}")
+        return f"there is no folder {path.parent}"
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise click.ClickException(
-            f"cannot write {path}: it is not permitted in the folder {path.parent}"
-        )
+        return f"it is not permitted in the folder {path.parent}"
     if path.exists() and not os.access(path, os.W_OK):
-        raise click.ClickException(f"cannot write {path}: it is there already and protected")
+        return "it is there already and protected"
+    return None
 
 
 def _check_folder(path: Path) -> None:
-    """A folder that is there, or can be made."""
+    """Refuse a folder that neither exists nor can be created."""
     whole = Path(os.path.realpath(path))
     there = next(place for place in (whole, *whole.parents) if place.exists())
     if not there.is_dir():
@@ -198,13 +196,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file, by whatever way they go."""
+    """Whether two paths lead to one file."""
     if one.exists() and other.exists():
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _called(param: click.Parameter) -> str:
-    """An option as it is written on the command line."""
-    named = isinstance(param, click.Option)
-    return max(param.opts, key=len) if named else str(param.human_readable_name)

@@ -1,11 +1,9 @@
-"""Which columns of a file are users, items and ratings, at the fit and after it."""
+"""Find the users, items and ratings in a file, for a fit and for a saved model."""
 
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +12,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.app.cli.options import write_report
 from gramian.app.cli.output import note
-from gramian.app.cli.samples import deliver, free, listed, written
+from gramian.app.cli.samples import listed
 from gramian.app.files import (
     Header,
     ReadOptions,
@@ -25,56 +22,25 @@ from gramian.app.files import (
     read_ratings,
     read_table,
 )
-from gramian.app.report.families import rows_section
 from gramian.completion._reading import ROLES, are_names, by_role
 
-CLICKS = ": without ratings (clicks, purchases) there is --method implicit"
+CLICKS = ": for clicks or purchases without ratings use --method implicit"
 
 WIDE = 8
-"""Columns beyond which a file of ratings may have an item in each."""
+"""Number of columns above which a file of ratings may have one column per item."""
 
-Pairs = tuple[NDArray[Any], NDArray[Any]]
 Triples = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 Columns = tuple[str, ...] | tuple[int, ...] | None
-"""Names, or places in a file without a header; None for a matrix."""
-
-
-def predicted(
-    model: Any,
-    file: Path,
-    pairs: Pairs,
-    out: Path | None,
-    report: Path | None,
-    ids: dict[str, Any],
-) -> None:
-    """Predict the pairs of a file."""
-    rows, cols = pairs
-    values, known = model.predict(
-        (as_ids(model.row_ids_, rows), as_ids(model.col_ids_, cols)), return_known=True
-    )
-    if not known.any():
-        note(f"no pair of {file} has both its user and its item in the model: are these the right "
-             "columns? --columns names them")  # fmt: skip
-    first = {**ids, free("user", ids): rows, free("item", ids): cols}
-    extra = {free("known", first): known.astype(int)}
-    deliver(out, values[:, None], ["prediction"], first=first, extra=extra)
-    written(out, values.size)
-    if report is not None:
-        lines = [list(row) for row in zip(rows, cols, values, strict=True)]
-        section = rows_section("Predicted", ["user", "item", "prediction"], lines)
-        write_report(model, report, more=[section], source=str(file))
-
-
-def pairs_of(model: Any, file: Path, format: ReadOptions, columns: str | None) -> Pairs:
-    """The users and items of a file: as asked, or where the fit had them, by name or by place."""
-    rows, cols, _ = ratings_of(model, file, format, columns, rated=False)
-    return rows, cols
+"""Names, or positions in a file without a header; None for a matrix."""
 
 
 def ratings_of(
     model: Any, file: Path, format: ReadOptions, columns: str | None, *, rated: bool = True
 ) -> Triples:
-    """The users, items and, where they are rated, ratings of a file, found as by `pairs_of`."""
+    """The users, items and (if `rated`) ratings of a file for a saved model.
+
+    The columns are those in --columns, or those of the fit, by name or by position.
+    """
     asked = split_names(columns, "user,item,rating" if rated else "user,item")
     fitted: Any = getattr(model, "columns_", None)
     by_name, count = are_names(fitted), 2 + rated
@@ -107,7 +73,7 @@ def ratings_of(
 
 
 def _by_name(file: Path, header: Header, wanted: list[str]) -> list[str]:
-    """The columns of the fit, if the file has them."""
+    """The columns of the fit; a file without them is refused."""
     missing = [name for name in wanted if name not in header.names]
     if not header.named:
         raise click.ClickException(
@@ -123,7 +89,7 @@ def _by_name(file: Path, header: Header, wanted: list[str]) -> list[str]:
 
 
 def _by_role(file: Path, header: Header, count: int) -> list[str]:
-    """Columns whose names say user, item and rating: the model has no names to go by."""
+    """Columns whose names mean user, item and rating, for a model without names."""
     roles = by_role(header.names)
     if not set(range(count)) <= set(roles):
         kinds = "the user and the item" if count == 2 else "the user, the item and the rating"
@@ -135,7 +101,7 @@ def _by_role(file: Path, header: Header, count: int) -> list[str]:
 
 
 def _headed(model: Any, rows: NDArray[Any], cols: NDArray[Any]) -> bool:
-    """Whether the first of several pairs of strings names the columns: no id of the model does."""
+    """Whether the first of several pairs of strings is a header: it contains no known id."""
     strings = rows.dtype.kind == cols.dtype.kind == "U"
     return bool(
         strings
@@ -148,12 +114,12 @@ def _headed(model: Any, rows: NDArray[Any], cols: NDArray[Any]) -> bool:
 
 
 def as_ids(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
-    """Ids as strings where the model's are."""
+    """Ids as strings if those of the model are strings."""
     return given.astype(str) if ids.dtype.kind in "UO" and given.dtype.kind not in "UO" else given
 
 
 def known_users(model: Any, given: Sequence[str]) -> list[Any]:
-    """Ids from the command line, where everything is a string; unknown ones are refused."""
+    """The ids of the model for ids in text; unknown ones are refused."""
     ids = {str(known): known for known in model.row_ids_.tolist()}
     unknown = next((user for user in given if user not in ids), None)
     if unknown is not None:
@@ -165,25 +131,43 @@ def known_users(model: Any, given: Sequence[str]) -> list[Any]:
     return [ids[user] for user in given]
 
 
-def columns_to_fit(file: Path, format: ReadOptions, asked: list[str] | None) -> Columns:
-    """The columns of user, item and rating: their names, or their places without a header."""
+def ratings_to_fit(
+    file: Path,
+    format: ReadOptions,
+    columns: str | None,
+    missing: Literal["error", "drop"],
+    *,
+    wide: bool,
+    implicit: bool,
+) -> tuple[Columns, Triples]:
+    """The columns of user, item and rating in a file, and their contents."""
+    if wide:
+        return None, _wide_ratings(file, format)
+    if implicit and (clicks := _clicks(file, format, columns, missing)) is not None:
+        return clicks
+    asked = split_names(columns, "user,item,rating")
     header = read_header(file, format=format, expected=asked or ())
+    if header is None and asked is not None:
+        raise click.UsageError(f"{file} is a matrix without names: leave out --columns")
     if header is None:
-        if asked is not None:
-            raise click.UsageError(f"{file} is a matrix without names: leave out --columns")
-        return None
-    names = asked or _found(file, header)
-    return tuple(names) if header.named else tuple(header.places(file, names))
+        return None, read_ratings(file, format=format, missing=missing)
+    named = asked or _found(file, header)
+    names: tuple[Any, ...] = tuple(named if header.named else header.places(file, named))
+    format = replace(format, header=header.named)
+    return names, read_ratings(
+        file, columns=[str(name) for name in names], format=format, missing=missing
+    )
 
 
 def _found(file: Path, header: Header) -> list[str]:
-    """User, item and rating by what columns are called, and else in this order, if that is safe."""
+    """Columns of user, item and rating by their names, or by their order if that is unambiguous."""
     names = header.names
     if not header.named and len(names) < len(ROLES):
-        many = "one column" if len(names) == 1 else f"{len(names)} columns"
+        one = len(names) == 1
+        hint = ": are they separated by something else than , ; | or a tab?" if one else CLICKS
+        many = "one column" if one else f"{len(names)} columns"
         raise click.ClickException(
-            f"{file} has {many} and no header, where user, item and rating belong"
-            + (": is another sign than , ; | or a tab between them?" if len(names) == 1 else CLICKS)
+            f"{file} has {many} and no header, where user, item and rating belong{hint}"
         )
     if not header.named:
         if len(names) > len(ROLES):
@@ -203,37 +187,17 @@ def _found(file: Path, header: Header) -> list[str]:
             + (CLICKS if len(names) == 2 else "")
         )
     perhaps = len(names) > WIDE and not {1, 2} <= set(roles)
-    wide = ", or pass --wide where a line is a user and a column an item" if perhaps else ""
+    wide = ", or pass --wide if each line is a user and each column an item" if perhaps else ""
     raise click.ClickException(
         f"say which columns of {file} are the user, the item and the rating with --columns: it "
         f"has {listed(names)}{wide}"
     )
 
 
-def named(format: ReadOptions, columns: Columns) -> ReadOptions:
-    """The options, with a header where columns were found by name and none where by place."""
-    return format if columns is None else replace(format, header=are_names(columns))
-
-
-@contextmanager
-def users_and_items() -> Iterator[None]:
-    """Call rows and columns of the matrix what they are in a file of ratings."""
-    try:
-        yield
-    except ValueError as refusal:
-        said = re.sub(
-            r"^row (.+) and column (.+) have ", r"user \1 and item \2 have ", str(refusal)
-        )
-        raise ValueError(said) from refusal
-
-
 def titles_of(
     given: str, file: Path, format: ReadOptions, columns: Columns, items: NDArray[Any]
 ) -> NDArray[np.str_]:
-    """The items that have a title, and their titles: two columns of text.
-
-    From a column of the file of ratings, or from a file of items and titles.
-    """
+    """Items and their titles, from a column of the ratings or from a file of both."""
     header = read_header(file, format=format, expected=[given])
     if header is not None and given in header.names:
         if columns is None:
@@ -258,7 +222,7 @@ def titles_of(
 
 
 def _title_columns(file: Path) -> list[str]:
-    """The columns of items and titles by what they are called, and else the first two."""
+    """The columns of items and titles by their names, or the first two."""
     header = read_header(file)
     if header is None or len(header.names) < 2:
         raise click.ClickException(f"{file} does not have the two columns item and title")
@@ -270,12 +234,12 @@ def _title_columns(file: Path) -> list[str]:
     return [item, title]
 
 
-def clicks_of(
+def _clicks(
     file: Path, format: ReadOptions, columns: str | None, missing: Literal["error", "drop"]
 ) -> tuple[Columns, Triples] | None:
-    """How often each user and item are together in a file of such pairs; None where there is more.
+    """The number of lines with each user and item in a file of pairs; None for another file.
 
-    Above nothing but text a header is known by its words for users and items.
+    A header of text above text is recognised by its words for users and items.
     """
     asked = None if columns is None else [name.strip() for name in columns.split(",")]
     if asked is not None and len(asked) != 2:
@@ -285,22 +249,21 @@ def clicks_of(
         return None
     format = replace(format, header=header.named)
     rows, cols, _ = read_ratings(file, columns=asked, format=format, rated=False, missing=missing)
-    names: Columns = tuple(asked or header.names) if header.named else (0, 1)
     first = [str(rows[0]), str(cols[0])]
-    if not header.named and set(by_role(first)) == {0, 1}:
+    names: tuple[Any, ...] = (0, 1)
+    if header.named:
+        names = tuple(asked or header.names)
+    elif set(by_role(first)) == {0, 1}:
         rows, cols, names = rows[1:], cols[1:], tuple(first)
-        if by_role(first)[0] != first[0]:
-            rows, cols, names = cols, rows, tuple(first[::-1])
-    elif header.named and asked is None and by_role(header.names).get(0) == header.names[1]:
-        rows, cols, names = cols, rows, tuple(header.names[::-1])
+    if are_names(names) and asked is None and by_role(list(names)).get(0) == names[1]:
+        rows, cols, names = cols, rows, names[::-1]
     pairs, counts = np.unique(np.column_stack([rows, cols]), axis=0, return_counts=True)
-    kinds = rows.dtype, cols.dtype
-    who, what = (pairs[:, k].astype(kinds[k]) for k in (0, 1))
+    who, what = (pairs[:, k].astype(side.dtype) for k, side in enumerate((rows, cols)))
     return names, (who, what, counts.astype(float))
 
 
 def split_names(columns: str | None, kinds: str) -> list[str] | None:
-    """The names in --columns, as many as it takes."""
+    """The names in --columns; another number of them than expected is refused."""
     if columns is None:
         return None
     names = [name.strip() for name in columns.split(",")]
@@ -310,8 +273,8 @@ def split_names(columns: str | None, kinds: str) -> list[str] | None:
     return names
 
 
-def wide_ratings(file: Path, format: ReadOptions) -> Triples:
-    """A user a line and an item a column, the first column naming the users; gaps are unknown."""
+def _wide_ratings(file: Path, format: ReadOptions) -> Triples:
+    """Ratings of a table with a row for each user (first column) and a column for each item."""
     header = read_header(file, format=format)
     if header is None or len(header.names) < 2 or not header.named:
         raise click.ClickException(f"{file} has no header that names the items: give it one")
@@ -324,7 +287,7 @@ def wide_ratings(file: Path, format: ReadOptions) -> Triples:
 
 
 def users_of(model: Any, file: Path, format: ReadOptions) -> list[Any]:
-    """The users of a file: its only column, or the one that the fit had them in."""
+    """The users of a file: its only column, or the column of the fit."""
     header = read_header(file, format=format)
     if header is None:
         raise click.ClickException(f"{file} is a matrix, where a list of users belongs")

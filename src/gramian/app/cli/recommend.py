@@ -11,8 +11,10 @@ import numpy as np
 import gramian as gm
 from gramian.app.cli.options import (
     FILE,
+    file_argument,
     format_options,
     json_option,
+    option,
     out_option,
     report_option,
     write_report,
@@ -21,38 +23,30 @@ from gramian.app.cli.output import bad_input, note, show
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import open_option, serve
 from gramian.app.cli.ratings import as_ids, known_users, ratings_of, titles_of, users_of
-from gramian.app.cli.samples import deliver, refuse_one_array
+from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.explorer import RatingSession
 from gramian.app.files import ReadOptions
 from gramian.app.report.families import rows_section
 from gramian.completion import MMMF
 from gramian.completion._base import Completion
 
-HEAD = ["user", "item", "prediction"]
-
-model_option = click.option(
-    "--model", type=FILE, required=True, help="A model of `gramian complete`."
-)
-columns_option = click.option(
-    "--columns",
-    metavar="USER,ITEM,RATING",
-    help="Which columns of the ratings; default: as in the fit.",
+model_option = option("--model", FILE, "A model of `gramian complete`.", required=True)
+columns_option = option(
+    "--columns", "USER,ITEM,RATING", "Which columns of the ratings; default: as in the fit."
 )
 
 
 @click.command(cls=Writing)
 @click.argument("users", nargs=-1)
 @model_option
-@click.option("-n", "--top", type=int, default=10, show_default=True, help="Items for each user.")
-@click.option("--users", "listed", type=FILE, help="A file of users, one a line.")
-@click.option("--ratings", type=FILE, help="Ratings of users that the model does not know.")
+@option("-n --top", int, "Items for each user.", default=10)
+@option("--users listed", FILE, "A file of users, one a line.")
+@option("--ratings", FILE, "Ratings of users that the model does not know.")
 @columns_option
 @format_options
-@click.option("--all", "everyone", is_flag=True, help="For every user.")
-@click.option(
-    "--titles", type=FILE, help="A file of items and titles; default: those kept in the model."
-)
-@click.option("--seen", is_flag=True, help="Recommend items that the user has rated, too.")
+@option("--all everyone", bool, "For every user.")
+@option("--titles", FILE, "A file of items and titles; default: those kept in the model.")
+@option("--seen", bool, "Recommend items that the user has rated, too.")
 @open_option
 @out_option
 @report_option
@@ -88,15 +82,7 @@ def recommend(
     if titles is not None:
         called = titles_of(str(titles), titles, ReadOptions(), None, estimator.col_ids_)
     if opened:
-        with bad_input():
-            session = RatingSession(estimator, top)
-            serve(session, str(model))
-        if out is not None:
-            best = session.state()["best"]
-            names = np.array([session.items[one["item"]] for one in best], dtype=str)
-            values = np.array([[one["predicted"]] for one in best])
-            deliver(out, values, ["prediction"], first={"item": names})
-        show("recommend", {"verdict": session.verdict(), "out": out}, as_json=as_json)
+        _rate_on_page(estimator, model, top, out, as_json)
         return
     if not (users or everyone or listed or ratings):
         raise click.UsageError("name users, or pass --users, --ratings or --all")
@@ -108,35 +94,67 @@ def recommend(
         if everyone:
             asked = estimator.row_ids_.tolist()
         if asked:
-            rows += _lines(estimator, *_to_known(estimator, asked, top, not seen))
+            known = np.empty(len(asked), dtype=object)
+            known[:] = asked
+            found = estimator.recommend(known, top, exclude_seen=not seen)
+            rows += _lines(estimator, known, *found)
         if ratings is not None:
-            rows += _lines(estimator, *_to_new(estimator, ratings, format, columns, top, not seen))
-    head, rows = _titled(rows, called)
+            if isinstance(estimator, MMMF):
+                raise click.ClickException("models of --method mmmf do not fold in new users")
+            new, cols, values = ratings_of(estimator, ratings, format, columns)
+            given = new, as_ids(estimator.col_ids_, cols), values
+            rows += _lines(estimator, *estimator.recommend_new(given, top, exclude_seen=not seen))
+    head = ["user", "item", "prediction"]
+    if called is not None:
+        head.insert(2, "title")
+        names = dict(called.tolist())
+        rows = [[user, item, names.get(str(item), ""), value] for user, item, value in rows]
     if out is not None:
-        columns_out = [np.array([row[place] for row in rows]) for place in range(len(head))]
-        first = dict(zip(head[:-1], columns_out[:-1], strict=True))
-        deliver(out, columns_out[-1].reshape(-1, 1).astype(float), head[-1:], first=first)
-    if report is not None:
-        section = rows_section("Recommended", head, rows)
-        write_report(estimator, report, more=[section], source=str(model))
+        *first, last = [np.array([row[place] for row in rows]) for place in range(len(head))]
+        named = dict(zip(head[:-1], first, strict=True))
+        deliver(out, last.reshape(-1, 1).astype(float), head[-1:], first=named)
+    section = rows_section("Recommended", head, rows)
+    write_report(estimator, report, more=[section], source=str(model))
     if out is None or as_json:
         show("recommend", {"model": str(model)}, as_json=as_json, rows=(head, rows))
 
 
-def _titled(rows: list[list[Any]], titles: Any) -> tuple[list[str], list[list[Any]]]:
-    """The names of the columns and the recommendations, with titles where they are known."""
-    if titles is None:
-        return HEAD, rows
-    names = dict(titles.tolist())
-    lines = [[user, item, names.get(str(item), ""), value] for user, item, value in rows]
-    return [*HEAD[:2], "title", HEAD[2]], lines
+def _rate_on_page(model: Any, path: Path, top: int, out: Path | None, as_json: bool) -> None:
+    """Serve a page for rating items until Ctrl-C, then write its recommendations."""
+    with bad_input():
+        session = RatingSession(model, top)
+        serve(session, str(path))
+    if out is not None:
+        best = session.state()["best"]
+        names = np.array([session.items[one["item"]] for one in best], dtype=str)
+        values = np.array([[one["predicted"]] for one in best])
+        deliver(out, values, ["prediction"], first={"item": names})
+    show("recommend", {"verdict": session.verdict(), "out": out}, as_json=as_json)
+
+
+def _lines(model: Any, users: Any, items: Any, values: Any) -> list[list[Any]]:
+    """A line for each recommendation, with a grade for models of ordered grades."""
+    left = ~np.isnan(values)
+    who = np.repeat(np.asarray(users, dtype=object)[:, None], items.shape[1], axis=1)[left]
+    ratings = model._levels(values[left]) if isinstance(model, MMMF) else values[left]
+    columns = who.tolist(), items[left].tolist(), ratings.tolist()
+    return [list(line) for line in zip(*columns, strict=True)]
+
+
+def _of_ratings(path: Path) -> Any:
+    estimator = gm.load(path)
+    if not isinstance(estimator, Completion):
+        raise click.ClickException(
+            f"{path} is a model of samples, not of ratings: name one of 'gramian complete --model'"
+        )
+    return estimator
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@file_argument
 @model_option
-@click.option("-k", "--top", type=int, default=10, show_default=True, help="Items of each list.")
-@click.option("--relevant", type=float, help="The lowest rating of a relevant item.")
+@option("-k --top", int, "Items of each list.", default=10)
+@option("--relevant", float, "The lowest rating of a relevant item.")
 @columns_option
 @format_options
 @json_option
@@ -149,10 +167,10 @@ def evaluate(
     format: ReadOptions,
     as_json: bool,
 ) -> None:
-    """Say how well a model of `gramian complete` predicts the ratings of FILE.
+    """Measure how well a model of `gramian complete` predicts the ratings of FILE.
 
-    The errors are those of its ratings, which should not have been in the fit; precision, recall
-    and nDCG those of lists of items that the users had not rated then.
+    The ratings should not have been in the fit. Precision, recall and nDCG are those of lists of
+    items that the users had not rated in the fit.
 
     \b
     Example:
@@ -161,9 +179,9 @@ def evaluate(
     estimator = _of_ratings(model)
     with bad_input():
         rows, cols, values = ratings_of(estimator, file, format, columns)
-        given = as_ids(estimator.row_ids_, rows), as_ids(estimator.col_ids_, cols), values
-        scores = estimator.evaluate(given, k=top, relevant=relevant)
-        _note_seen(estimator, file, *given[:2])
+        rows, cols = as_ids(estimator.row_ids_, rows), as_ids(estimator.col_ids_, cols)
+        scores = estimator.evaluate((rows, cols, values), k=top, relevant=relevant)
+        _note_seen(estimator, file, rows, cols)
     facts = {"file": str(file), "model": str(model), "ratings": values.size, "top": top}
     scores["users"] = scores.pop("rows")
     known = {name: value if np.isfinite(value) else None for name, value in scores.items()}
@@ -171,7 +189,7 @@ def evaluate(
 
 
 def _note_seen(model: Any, file: Path, rows: Any, cols: Any) -> None:
-    """Say it where errors are those of ratings that the model was fitted to."""
+    """Note that ratings were in the fit, so that their errors are too small."""
     users = {row: place for place, row in enumerate(model.row_ids_.tolist())}
     items = {col: place for place, col in enumerate(model.col_ids_.tolist())}
     pairs = zip(rows.tolist(), cols.tolist(), strict=True)
@@ -179,48 +197,10 @@ def _note_seen(model: Any, file: Path, rows: Any, cols: Any) -> None:
     if not places:
         return
     known = model._known.copy()
-    known.data = np.ones(known.nnz)  # a rating of 0 is one
+    known.data = np.ones(known.nnz)  # a rating may be 0
     seen = int(np.asarray(known[tuple(np.array(places).T)]).sum())
     if seen:
         note(
-            f"{seen} of the {len(rows)} ratings of {file} were in the fit: errors are too small by "
-            "that, and no list holds what its user has rated then"
+            f"{seen} of the {len(rows)} ratings of {file} were in the fit: the errors are too "
+            "small, and the lists do not contain these items"
         )
-
-
-def _of_ratings(path: Path) -> Any:
-    estimator = gm.load(path)
-    if not isinstance(estimator, Completion):
-        raise click.ClickException(
-            f"{path} is a model of samples, not of ratings: name one of 'gramian complete --model'"
-        )
-    return estimator
-
-
-def _to_known(model: Any, asked: list[Any], top: int, unseen: bool) -> tuple[Any, Any, Any]:
-    users = np.empty(len(asked), dtype=object)
-    users[:] = asked
-    items, values = model.recommend(users, top, exclude_seen=unseen)
-    return users, items, values
-
-
-def _to_new(
-    model: Any, file: Path, format: ReadOptions, columns: str | None, top: int, unseen: bool
-) -> tuple[Any, Any, Any]:
-    if isinstance(model, MMMF):
-        raise click.ClickException("models of --method mmmf do not fold in new users")
-    rows, cols, values = ratings_of(model, file, format, columns)
-    given = rows, as_ids(model.col_ids_, cols), values
-    found: tuple[Any, Any, Any] = model.recommend_new(given, top, exclude_seen=unseen)
-    return found
-
-
-def _lines(model: Any, users: Any, items: Any, values: Any) -> list[list[Any]]:
-    """A line for each recommendation; grades where the model has such."""
-    left = ~np.isnan(values)
-    who = np.repeat(np.asarray(users, dtype=object)[:, None], items.shape[1], axis=1)[left]
-    ratings = model._levels(values[left]) if isinstance(model, MMMF) else values[left]
-    return [
-        list(line)
-        for line in zip(who.tolist(), items[left].tolist(), ratings.tolist(), strict=True)
-    ]

@@ -1,14 +1,13 @@
-"""Samples of a file as estimators take them, and their answers back into files."""
+"""Read the samples of a file as estimators take them, with a message for every problem."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -21,9 +20,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from gramian.app.cli.exits import printable
-from gramian.app.cli.output import bad_input, note
-from gramian.app.cli.outputs import ESCAPE
+from gramian.app.cli.output import note
 from gramian.app.encoders import DateEncoder
 from gramian.app.files import (
     ReadOptions,
@@ -34,89 +31,130 @@ from gramian.app.files import (
     read_column,
     read_header,
     read_table,
-    write_table,
 )
-from gramian.app.files._write import write_rows
 from gramian.common import clock
 from gramian.common.storage import FileError
 
 ALL = "all"
-"""Every column of text, for --encode."""
+"""The value of --encode for every column of text."""
 
 ROW = "row"
-"""The column with the numbers of rows, from 0 without the header, where some are left out."""
+"""The column with the row numbers, from 0 without the header, if some rows are left out."""
 
-MOST_TOLD = 5
+MOST_DESCRIBED = 5
 """Columns of text that a message describes one by one."""
 
 ROUGH = 100.0
-"""Columns whose spreads differ by more than this factor are not seen alike by distances."""
+"""Ratio of the standard deviations of columns above which --standardize is suggested."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file of the samples, and how to read and prepare it."""
+
+    file: Path
+    format: ReadOptions
+    label: str | None
+    drop: Sequence[str]
+    encode: Sequence[str]
+    ids: str | None
+    missing: str
+    standardize: bool
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What a command learns from."""
+    """The samples that a command learns from."""
 
+    source: Source
     X: Any
     """A frame with the column names, or a sparse matrix."""
     y: NDArray[Any] | None
     label: str
     ids: dict[str, NDArray[Any]]
-    """What names the rows, by the names of these columns: that of --id, and the numbers of the rows
-    where some were left out."""
+    """The column of --id, and the numbers of the rows if some were left out."""
     encoded: dict[str, str]
-    """Columns of text that are to become numbers, and what they are: categories or dates."""
+    """Columns of text to encode, and what they contain: categories or dates."""
 
     @property
     def names(self) -> NDArray[Any] | None:
-        """The ids of the rows, or their numbers where some were left out; None without either."""
+        """The ids of the rows, or their numbers if some were left out; None without either."""
         return next(iter(self.ids.values()), None)
 
+    @property
+    def texts(self) -> list[str] | None:
+        """The names as text, for a page."""
+        return None if self.names is None else [str(name) for name in self.names]
 
-def samples(
-    file: Path,
-    label: str | None,
-    drop: Sequence[str],
-    ids: str | None,
-    format: ReadOptions,
-    *,
-    missing: str,
-    encode: Sequence[str] = (),
-    unknown: bool = False,
-) -> Samples:
-    """Read samples, and handle the cells that are missing."""
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a command prints about them."""
+        rows, columns = self.X.shape
+        return {"file": str(self.source.file), "samples": rows, "features": columns}
+
+    def prepared(self, estimator: Any) -> Any:
+        """The estimator after encoders, an imputer and a scaler where they are needed."""
+        steps: list[Any] = [_encoders(self.encoded)] if self.encoded else []
+        if self.source.missing in ("mean", "median"):
+            steps.append(SimpleImputer(strategy=self.source.missing, keep_empty_features=True))
+        if self.source.standardize:
+            steps.append(StandardScaler(with_mean=not sp.issparse(self.X)))
+        return make_pipeline(*steps, estimator) if steps else estimator
+
+    def note_scales(self) -> None:
+        """Suggest --standardize if the column with the largest spread dominates all distances."""
+        if sp.issparse(self.X) or self.source.standardize:
+            return
+        spread = self.X.select_dtypes("number").std(axis=0, ddof=0).to_numpy()
+        spread = spread[spread > 0]
+        if spread.size and spread.max() > ROUGH * spread.min():
+            ratio = f"{spread.max() / spread.min():.0f}"
+            note(
+                f"the standard deviations of the columns differ by a factor of {ratio}, and the "
+                "largest dominate: try --standardize"
+            )
+
+
+def samples(source: Source, *, unknown: bool = False) -> Samples:
+    """Read samples and handle missing cells; labels may be missing if `unknown`."""
+    file, missing = source.file, source.missing
     clock.phase(f"reading {file}")
-    given = [*drop, *encode, *(name for name in (label, ids) if name is not None)]
-    header = read_header(file, format=format, expected=[*given, *columns_in(given, ())])
-    if header is not None:
-        format = replace(format, header=header.named)
+    named = [name for name in (source.label, source.ids) if name is not None]
+    given = [*source.drop, *source.encode, *named]
+    header = read_header(file, format=source.format, expected=[*given, *columns_in(given, ())])
     there = [] if header is None else header.names
-    asked = _by_name(file, header, columns_in(encode, there))
-    left_out, ids = _not_features(
-        file, header, format, columns_in(drop, there), ids, {*asked, label}
-    )
-    table = _read(file, label, left_out, asked, format, missing, unknown or missing == "drop")
-    names = {} if ids is None else {ids: read_column(file, ids, format)}
+    if header is not None:
+        source = replace(source, format=replace(source.format, header=header.named))
+    encode = _by_name(file, header, columns_in(source.encode, there))
+    source = replace(source, drop=columns_in(source.drop, there), encode=encode)
+    source = _without_row_names(source, header)
+    table = _read(source, unknown or missing == "drop")
+    names = {} if source.ids is None else {source.ids: read_column(file, source.ids, source.format)}
     kinds = {name: _kind(file, name, cells) for name, cells in table.texts.items()}
-    X, y = _with_texts(table, there), table.y
+    X, y = with_texts(table, there), table.y
     _note_useless(X)
+    categories = [name for name, kind in kinds.items() if kind == "categories"]
     if missing == "drop":
-        whole = _whole(X, None if unknown else y)
-        X, names = X[whole], _rows_left(whole, names, there)
+        whole = whole_rows(X, None if unknown else y)
+        X, names = X[whole], rows_left(whole, names, there)
         y = None if y is None else _without_gaps(y[whole])
-    else:
-        _note_missing_categories(X, kinds)
-    X = filled_categories(X, [name for name, kind in kinds.items() if kind == "categories"])
+    elif gone := [name for name in categories if X[name].isna().any()]:
+        note(f"missing cells of {listed(gone)} are a category of their own")
+    X = filled_categories(X, categories)
     if not sp.issparse(X) and X.isna().to_numpy().any():
+        empty = [quote(str(name)) for name in X.columns[X.isna().to_numpy().all(axis=0)]]
         if missing == "error":
-            raise click.ClickException(_gaps(file, X, format))
-        _note_empty(X)
-    return Samples(X, y, table.label or "label", names, kinds)
+            raise click.ClickException(_gaps(source, X, empty))
+        if empty:
+            note(f"nothing is in {listed(empty)}: leave it out with --drop {','.join(empty)}")
+    return Samples(source, X, y, table.label or "label", names, kinds)
 
 
-def _with_texts(table: Table, order: Sequence[str]) -> Any:
-    """The columns of numbers and of text in the order of the file."""
-    X = named(table)
+def with_texts(table: Table, order: Sequence[str]) -> Any:
+    """The columns of numbers and of text in the order of the file; a sparse matrix as it is."""
+    if sp.issparse(table.X):
+        return table.X
+    X = import_module("pandas").DataFrame(table.X, columns=table.columns)
     if not table.texts:
         return X
     X = X.assign(**table.texts) if len(table.columns) else type(X)(table.texts)
@@ -128,33 +166,21 @@ def filled_categories(X: Any, columns: Sequence[str]) -> Any:
     return X.assign(**{name: X[name].fillna("") for name in columns}) if columns else X
 
 
-def _note_missing_categories(X: Any, kinds: Mapping[str, str]) -> None:
-    """Missing cells are a category of their own."""
-    gone = [name for name, kind in kinds.items() if kind == "categories" and X[name].isna().any()]
-    if gone:
-        note(f"missing cells of {listed(gone)} are a category of their own")
+def whole_rows(X: Any, y: NDArray[Any] | None) -> NDArray[np.bool_]:
+    """Which rows have all their cells, and their label."""
+    whole = np.ones(X.shape[0], dtype=bool) if sp.issparse(X) else ~X.isna().to_numpy().any(axis=1)
+    return whole if y is None else whole & has_label(y)
 
 
-def _rows_left(
+def rows_left(
     whole: NDArray[np.bool_], names: dict[str, NDArray[Any]], taken: Collection[str]
 ) -> dict[str, NDArray[Any]]:
-    """What names the rows that are left, with their numbers where others are left out."""
+    """The names of the rows that are left, and their numbers if others are left out."""
     if whole.all():
         return names
     note(f"{counted(int((~whole).sum()), 'row')} with missing cells left out")
     numbers = {free(ROW, {*taken, *names}): np.flatnonzero(whole)}
     return {**{name: values[whole] for name, values in names.items()}, **numbers}
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _whole(X: Any, y: NDArray[Any] | None) -> NDArray[np.bool_]:
-    """Which rows have all their cells, and their label."""
-    whole = np.ones(X.shape[0], dtype=bool) if sp.issparse(X) else ~X.isna().to_numpy().any(axis=1)
-    return whole if y is None else whole & has_label(y)
 
 
 def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
@@ -164,14 +190,33 @@ def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _without_gaps(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels that are whole numbers as such, which gaps among them had made floats of."""
-    if y.dtype.kind == "f" and np.isfinite(y).all() and (y % 1 == 0).all():
-        return y.astype(np.int64)
-    return y
+    """Labels as integers if they are whole numbers that missing labels had made floats."""
+    whole = y.dtype.kind == "f" and np.isfinite(y).all() and (y % 1 == 0).all()
+    return y.astype(np.int64) if whole else y
+
+
+# --- names -----------------------------------------------------------------------------
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and the number of the others."""
+    left = len(names) - 5
+    more = "" if left <= 0 else f" and {left} other{'s' if left > 1 else ''}"
+    return f"{', '.join(map(str, names[:5]))}{more}"
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """The name of an added column, with underscores after it if the file has such a column."""
+    return free(f"{name}_", taken) if name in taken else name
 
 
 def columns_in(given: Sequence[str], there: Sequence[str]) -> list[str]:
-    """Names as they are given, several parted by commas unless a column is called so."""
+    """Names separated by commas, unless a column has the whole text as its name."""
     return [
         name.strip()
         for names in given
@@ -181,7 +226,7 @@ def columns_in(given: Sequence[str], there: Sequence[str]) -> list[str]:
 
 
 def _by_name(file: Path, header: Any, columns: list[str]) -> list[str]:
-    """Columns by the names they have, or are given where they go by number."""
+    """The names of columns that are given by name or by number."""
     if header is None:
         return columns
     return [
@@ -189,33 +234,30 @@ def _by_name(file: Path, header: Any, columns: list[str]) -> list[str]:
     ]
 
 
-def _read(
-    file: Path,
-    label: str | None,
-    drop: list[str],
-    encode: list[str],
-    format: ReadOptions,
-    missing: str,
-    unknown: bool,
-) -> Table:
-    """The columns of numbers, and as text those to encode: all, where there is nothing else."""
-    texts = [name for name in encode if name != ALL]
+# --- columns of text -------------------------------------------------------------------
+
+
+def _read(source: Source, unknown: bool) -> Table:
+    """Read numbers, and as text the columns to encode: all of them if there are no numbers."""
+    texts = [name for name in source.encode if name != ALL]
     while True:
         try:
             return read_table(
-                file, label=label, drop=drop, text=texts, format=format, unknown=unknown
-            )
+                source.file, label=source.label, drop=list(source.drop), text=texts,
+                format=source.format, unknown=unknown,
+            )  # fmt: skip
         except TextColumnsError as refusal:
             plain = all(column.kind not in ("numbers", "amounts") for column in refusal.columns)
-            if not plain or (ALL not in encode and refusal.numeric):
-                message = _text_columns(refusal, label)
+            if not plain or (ALL not in source.encode and refusal.numeric):
+                message = _text_columns(refusal, source.label)
                 if plain:
-                    gaps = missing == "error" and _has_gaps(refusal, label, drop, texts, format)
-                    message += _together(refusal, gaps)
+                    message += _together(refusal, _has_gaps(refusal, source, texts))
                 raise click.ClickException(message) from refusal
-            if ALL not in encode:
-                note(f"{file} has no column of numbers: its columns of text are encoded, as with "
-                     "--encode all")  # fmt: skip
+            if ALL not in source.encode:
+                note(
+                    f"{source.file} has no column of numbers: its columns of text are encoded, as "
+                    "with --encode all"
+                )
             texts += [column.name for column in refusal.columns]
 
 
@@ -226,18 +268,18 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "dates": "--encode {} makes numbers of its dates",
         "categories": "--encode {} makes numbers of its categories",
         "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill",
-        "amounts": "write its numbers without signs, units and marks of thousands",
+        "amounts": "write its numbers without signs, units and thousands separators",
         "text": "--drop {} leaves it out",
     }
     described = []
-    for column in refusal.columns[:MOST_TOLD]:
-        option = options[column.kind].format(quoted(column.name))
+    for column in refusal.columns[:MOST_DESCRIBED]:
+        option = options[column.kind].format(quote(column.name))
         if column.kind == "categories" and label is None:
-            option += f", --label {quoted(column.name)} learns it"
+            option += f", --label {quote(column.name)} learns it"
         described.append(f"{column.name!r} has {column.cell!r} in {column.place} ({option})")
-    these = [quoted(column.name) for column in refusal.columns]
-    if len(these) > MOST_TOLD:
-        described.append(f"so have {counted(len(these) - MOST_TOLD, 'other column')}")
+    these = [quote(column.name) for column in refusal.columns]
+    if len(these) > MOST_DESCRIBED:
+        described.append(f"so have {counted(len(these) - MOST_DESCRIBED, 'other column')}")
     every = f"; --drop {','.join(these)} leaves all of them out" if len(these) > 1 else ""
     if len(these) > 1 and all(c.kind in ("dates", "categories") for c in refusal.columns):
         every = f"; --encode {ALL} encodes all of them{every}"
@@ -246,228 +288,138 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
 
 def _together(refusal: TextColumnsError, gaps: bool) -> str:
     """Options for all columns of text, and for gaps in others; empty if one option is enough."""
-    encode = [c.name for c in refusal.columns if c.kind in ("dates", "categories")]
-    others = [c.name for c in refusal.columns if c.name not in encode]
+    encode = [quote(c.name) for c in refusal.columns if c.kind in ("dates", "categories")]
+    others = [quote(c.name) for c in refusal.columns if quote(c.name) not in encode]
     if not gaps and not (encode and others):
         return ""
-    options = [
-        f"{option} {','.join(map(quoted, names))}"
-        for option, names in (("--encode", encode), ("--drop", others))
-        if names
-    ]
+    pairs = (("--encode", encode), ("--drop", others))
+    options = [f"{option} {','.join(names)}" for option, names in pairs if names]
     if not gaps:
         return f"; all at once: add {' '.join(options)}"
-    return (
-        "; other columns have missing cells; all at once: add "
-        f"{' '.join([*options, '--missing median'])}"
-    )
+    options.append("--missing median")
+    return f"; other columns have missing cells; all at once: add {' '.join(options)}"
 
 
-def _has_gaps(
-    refusal: TextColumnsError,
-    label: str | None,
-    drop: list[str],
-    texts: list[str],
-    format: ReadOptions,
-) -> bool:
-    """Whether cells are missing in the columns that are not of text."""
-    refused = [column.name for column in refusal.columns]
-    with contextlib.suppress(FileError):
+def _has_gaps(refusal: TextColumnsError, source: Source, texts: list[str]) -> bool:
+    """Whether cells are missing in the columns of numbers, and would be refused."""
+    drop = [*source.drop, *(column.name for column in refusal.columns)]
+    with suppress(FileError):
         X = read_table(
-            refusal.path, label=label, drop=[*drop, *refused], text=texts, format=format,
+            source.file, label=source.label, drop=drop, text=texts, format=source.format,
             unknown=True,
         ).X  # fmt: skip
-        return not sp.issparse(X) and bool(np.isnan(X).any())
+        return source.missing == "error" and not sp.issparse(X) and bool(np.isnan(X).any())
     return False
 
 
-def quoted(name: str) -> str:
-    """A name as a shell takes it."""
-    return shlex.quote(name)
-
-
 def _kind(file: Path, name: str, cells: NDArray[np.object_]) -> str:
-    """Whether a column of text has dates or categories, of which some are in several rows."""
+    """Whether a column of text contains dates or categories; names of rows are refused."""
     kind = looks_like(cells)
     known = [cell for cell in cells if cell is not None]
     if kind == "text":
         note(
             f"column {name!r} has {len(set(known))} different texts in {len(cells)} rows, each a "
-            f"column of its own: leave it out with --drop {quoted(name)}"
+            f"column of its own: leave it out with --drop {quote(name)}"
         )
     if kind == "names":
         raise click.ClickException(
-            f"{file}: column {name!r} has another text in every row, like {known[0]!r}, so that "
-            "categories would tell nothing: if these are dates, write them as 2024-05-31; "
-            f"otherwise --id {quoted(name)} keeps it as the name of the rows, and --drop "
-            f"{quoted(name)} leaves it out"
+            f"{file}: column {name!r} has another text in every row, like {known[0]!r}, so its "
+            "categories contain no information: if these are dates, write them as 2024-05-31; "
+            f"otherwise --id {quote(name)} keeps it as the name of the rows, and --drop "
+            f"{quote(name)} leaves it out"
         )
     return "dates" if kind == "dates" else "categories"
 
 
-def _gaps(file: Path, X: Any, format: ReadOptions) -> str:
+# --- columns that are not features -----------------------------------------------------
+
+
+def _gaps(source: Source, X: Any, empty: list[str]) -> str:
+    """The message about missing cells; `empty` has the names of columns without any cell."""
     gaps = X.isna().to_numpy()
     row, column = (int(part[0]) for part in np.nonzero(gaps))
-    count, wide = int(gaps.sum()), int(gaps.any(axis=0).sum())
-    many = f"{count} missing {'cell' if count == 1 else 'cells'}"
-    if wide > 1:
-        many += f" in {wide} columns"
-    empty = [quoted(str(name)) for name in X.columns[gaps.all(axis=0)]]
+    many, wide = f"{counted(int(gaps.sum()), 'missing cell')}", int(gaps.any(axis=0).sum())
+    remedy = "pass --missing median to fill them in, or --missing drop to leave their rows out"
     if empty:
         remedy = f"--drop {','.join(empty)} leaves out what is empty from top to bottom"
-    else:
-        remedy = "pass --missing median to fill them in, or --missing drop to leave their rows out"
     return (
-        f"{file} has {many}, the first in {place_of(file, row, format)}, column "
-        f"{X.columns[column]!r}: {remedy}"
+        f"{source.file} has {many}{f' in {wide} columns' if wide > 1 else ''}, the first in "
+        f"{place_of(source.file, row, source.format)}, column {X.columns[column]!r}: {remedy}"
     )
 
 
-def _note_empty(X: Any) -> None:
-    """Columns without a single cell are filled with 0, which says nothing."""
-    empty = [str(name) for name in X.columns[X.isna().to_numpy().all(axis=0)]]
-    if empty:
-        option = f"--drop {','.join(map(quoted, empty))}"
-        note(f"nothing is in {listed(empty)}: leave it out with {option}")
+def _without_row_names(source: Source, header: Any) -> Source:
+    """Leave out an empty last column, an unnamed first column of row names, and the ids."""
+    if header is None:
+        return source if source.ids is None else replace(source, drop=[*source.drop, source.ids])
+    used = {*source.drop, *source.encode, source.label, source.ids}
+    drop, ids = list(source.drop), source.ids
+    if header.named and len(header.names) > 1:
+        *_, before, last = header.names
+        first, second, size = header.names[0], header.names[1], len(header.names)
+        unnamed = last == f"x{size - 1}" and before != f"x{size - 2}" and last not in used
+        if unnamed and _is_empty(source, last):
+            note(f"{source.file}: the last column has neither a name nor a cell, and is left out")
+            drop.append(last)
+        unnamed = first == "Unnamed: 0" or (first == "x0" and second != "x1")  # by pandas, or by us
+        if unnamed and first not in used and (kind := _names_rows(source, first)) is not None:
+            drop.append(first)
+            if ids is None and kind == "names":
+                return replace(source, drop=drop, ids=first)
+    return replace(source, drop=drop if ids is None else [*drop, ids])
 
 
-def _not_features(
-    file: Path,
-    header: Any,
-    format: ReadOptions,
-    drop: list[str],
-    ids: str | None,
-    used: Collection[str | None],
-) -> tuple[list[str], str | None]:
-    """The columns that are no features and no labels, and which of them has the ids."""
-    used = {*used, *drop, ids}
-    left_out = [*drop, *_empty_column(file, header, format, used)]
-    index = _row_names(file, header, format, used)
-    if index is not None:
-        left_out.append(index)
-        if ids is None and read_column(file, index, format).dtype.kind == "U":
-            return left_out, index
-    return left_out if ids is None else [*left_out, ids], ids
+def _is_empty(source: Source, name: str) -> bool:
+    cells = read_column(source.file, name, source.format)
+    return all(str(cell) in ("", "nan") for cell in cells)
 
 
-def _row_names(
-    file: Path, header: Any, format: ReadOptions, used: Collection[str | None]
-) -> str | None:
-    """The first column, where it has no name and numbers or names the rows, as an index does."""
-    name = _without_name(header)
-    if name is None or name in used:
-        return None
-    cells = read_column(file, name, format)
+def _names_rows(source: Source, name: str) -> str | None:
+    """Whether an unnamed first column counts or names the rows: "numbers", "names" or None."""
+    cells = read_column(source.file, name, source.format)
     if cells.dtype.kind in "iu" and len(cells) > 2 and cells[0] in (0, 1):
         if (np.diff(cells) != 1).any():
             return None
-        note(f"{file}: the first column has no name and counts the rows, and is left out")
-        return name
+        note(f"{source.file}: the first column has no name and counts the rows, and is left out")
+        return "numbers"
     if cells.dtype.kind != "U" or looks_like(cells) != "names":
         return None
-    note(f"{file}: the first column has no name and is taken for the names of the rows")
-    return name
-
-
-def _empty_column(
-    file: Path, header: Any, format: ReadOptions, used: Collection[str | None]
-) -> list[str]:
-    """The last column, where it has neither a name nor a cell: lines that end with a separator."""
-    if header is None or not header.named or len(header.names) < 2:
-        return []
-    name = header.names[-1]
-    if name != f"x{len(header.names) - 1}" or header.names[-2] == f"x{len(header.names) - 2}":
-        return []
-    if name in used or any(
-        str(cell) not in ("", "nan") for cell in read_column(file, name, format)
-    ):
-        return []
-    note(f"{file}: the last column has neither a name nor a cell, and is left out")
-    return [name]
-
-
-def _without_name(header: Any) -> str | None:
-    """What a first column without a name is called: x0 by us, in other words by pandas."""
-    if header is None or not header.named or len(header.names) < 2:
-        return None
-    first, second = header.names[:2]
-    return first if first == "Unnamed: 0" or (first == "x0" and second != "x1") else None
+    note(f"{source.file}: the first column has no name and is taken for the names of the rows")
+    return "names"
 
 
 def _note_useless(X: Any) -> None:
     """Name the columns that count the rows, are constant, or repeat another column."""
     if sp.issparse(X) or len(X) < 3:
         return
-    rows = np.arange(len(X))
+    hashed = import_module("pandas").util.hash_array
     found: dict[str, list[str]] = {"only counts the rows": [], "has one value in all rows": []}
     repeated: dict[str, str] = {}
     seen: dict[bytes, str] = {}
     for name in X.columns:
-        cells = X[name].to_numpy()
-        if cells.dtype == object:
-            codes = np.unique(cells.astype(str), return_inverse=True)[1]
-            constant = not codes.any()
-        else:
-            codes, constant = cells, bool((cells == cells[0]).all())
-            if (cells == rows).all() or (cells == rows + 1).all():
-                found["only counts the rows"].append(name)
-        if constant:
+        cells = X[name]
+        if cells.dtype != object and cells.iloc[0] in (0, 1) and (cells.diff()[1:] == 1).all():
+            found["only counts the rows"].append(name)
+        if cells.nunique() == 1 and cells.notna().all():
             found["has one value in all rows"].append(name)
-        elif (first := seen.setdefault(codes.tobytes(), name)) != name:
+        elif (first := seen.setdefault(hashed(cells.to_numpy()).tobytes(), name)) != name:
             repeated[name] = first
     for what, names in found.items():
         if names:
-            which = (
-                f"column {names[0]!r}"
-                if len(names) == 1
-                else f"each of the columns {listed(names)}"
-            )
-            note(f"{which} {what}: leave it out with --drop {','.join(map(quoted, names))}")
+            one = len(names) == 1
+            which = f"column {names[0]!r}" if one else f"each of the columns {listed(names)}"
+            note(f"{which} {what}: leave it out with --drop {','.join(map(quote, names))}")
     if repeated:
         pairs = listed([f"{name!r} repeats {first!r}" for name, first in repeated.items()])
-        note(f"{pairs}: distances count such columns twice; leave them out with --drop "
-             f"{','.join(map(quoted, repeated))}")  # fmt: skip
+        option = f"--drop {','.join(map(quote, repeated))}"
+        note(f"{pairs}: distances count such columns twice; leave them out with {option}")
 
 
-def note_scales(X: Any) -> None:
-    """Say it where one column's spread decides all distances."""
-    if sp.issparse(X):
-        return
-    spread = X.select_dtypes("number").std(axis=0, ddof=0).to_numpy()
-    spread = spread[spread > 0]
-    if spread.size and spread.max() > ROUGH * spread.min():
-        times = f"{spread.max() / spread.min():.0f} times"
-        note(f"columns differ {times} in spread, and the widest decide: try --standardize")
-
-
-def named(table: Table) -> Any:
-    """The samples as a frame with their column names; a sparse matrix as it is."""
-    if sp.issparse(table.X):
-        return table.X
-    return import_module("pandas").DataFrame(table.X, columns=table.columns)
-
-
-def prepared(
-    X: Any,
-    estimator: Any,
-    *,
-    standardize: bool,
-    missing: str,
-    encoded: Mapping[str, str] | None = None,
-) -> Any:
-    """The estimator, after encoders, an imputer and a scaler where they are asked for."""
-    steps: list[Any] = []
-    if encoded:
-        steps.append(_encoders(encoded))
-    if missing in ("mean", "median"):
-        steps.append(SimpleImputer(strategy=missing, keep_empty_features=True))
-    if standardize:
-        steps.append(StandardScaler(with_mean=not sp.issparse(X)))
-    return make_pipeline(*steps, estimator) if steps else estimator
+# --- pipelines -------------------------------------------------------------------------
 
 
 def _encoders(encoded: Mapping[str, str]) -> ColumnTransformer:
-    """Categories to columns of 0 and 1, those that are not known then to 0; dates to days."""
+    """Encode categories as columns of 0 and 1 (0 for unknown ones), and dates as days."""
     kinds = {
         "categories": OneHotEncoder(handle_unknown="ignore", sparse_output=False),
         "dates": make_pipeline(DateEncoder(), SimpleImputer()),
@@ -480,30 +432,9 @@ def _encoders(encoded: Mapping[str, str]) -> ColumnTransformer:
     return ColumnTransformer(steps, remainder="passthrough", verbose_feature_names_out=False)
 
 
-def encoders_in(model: Any) -> dict[str, Any]:
-    """The columns of text that a pipeline encodes first, and the fitted encoder of each."""
-    if not (isinstance(model, Pipeline) and isinstance(model[0], ColumnTransformer)):
-        return {}
-    steps = model[0].transformers_
-    return {
-        str(column): step
-        for name, step, chosen in steps
-        if name in ("categories", "dates")
-        for column in chosen
-    }
-
-
-def refuse_more_components(model: Any, X: Any, asked: int | None) -> None:
-    """Refuse more dimensions than the samples have when they reach the estimator."""
-    if asked is None:
-        return
-    encodes = isinstance(model, Pipeline) and isinstance(model[0], ColumnTransformer)
-    width = clone(model[0]).fit_transform(X).shape[1] if encodes else X.shape[1]
-    if asked > width:
-        there = "is" if width == 1 else "are"
-        raise click.UsageError(
-            f"--components {asked}, but there {there} {counted(width, 'column')} to learn from"
-        )
+def encodes(model: Any) -> bool:
+    """Whether a pipeline begins with encoders."""
+    return isinstance(model, Pipeline) and isinstance(model[0], ColumnTransformer)
 
 
 def last(model: Any) -> Any:
@@ -511,141 +442,13 @@ def last(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def for_model(
-    model: Any, file: Path, format: ReadOptions, *, beside: Sequence[str | None] = ()
-) -> tuple[Any, NDArray[np.bool_]]:
-    """The columns of a file that a model was fitted to, and which rows of the file they are of.
-
-    Columns are found by their names. Others are left out, with a note unless they are `beside`:
-    used for something else. Rows with missing cells that the model cannot fill are left out too.
-    """
-    names = getattr(model, "feature_names_in_", None)
-    header = read_header(file, format=format, expected=() if names is None else list(names))
-    if names is None:
-        if header is not None and header.named:
-            note(f"the model was fitted without names: the columns of {file} go by their order")
-        X = read_table(file, format=format).X
-        return X, np.ones(X.shape[0], dtype=bool)
-    if header is None:
-        raise click.ClickException(
-            f"{file} has no names of columns, and the model was fitted to {listed(names)}: "
-            "write it as CSV with a header"
-        )
-    format = replace(format, header=header.named)
-    drop = left_out(file, header.names, names, headed=header.named, beside=beside)
-    encoders = encoders_in(model)
-    try:
-        table = read_table(file, drop=drop, text=list(encoders), format=format)
-    except TextColumnsError as refusal:
-        column = refusal.columns[0]
-        raise click.ClickException(
-            f"{file}: {column.name!r} has {column.cell!r} in {column.place}, and numbers in the fit"
-        ) from refusal
-    X = _with_texts(table, header.names)[list(names)]
-    X = filled_categories(X, [name for name in encoders if "" in _known_to(encoders, name)])
-    whole = np.ones(len(X), dtype=bool) if fills_gaps(model) else _whole(X, None)
-    if not whole.any():
-        raise click.ClickException(
-            f"every row of {file} has a missing cell, and the model has nothing to fill it with: "
-            "fit it with --missing median"
-        )
-    _note_unknown(X[whole], encoders)
-    return filled_categories(X[whole], list(encoders)), whole
-
-
-def rows_of(whole: NDArray[np.bool_], ids: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """What names the rows of an answer."""
-    return _rows_left(whole, ids, ids)
-
-
-def _known_to(encoders: Mapping[str, Any], name: str) -> list[str]:
-    """The categories of a column in the fit; none for dates."""
-    encoder = encoders[name]
-    columns = list(getattr(encoder, "feature_names_in_", ()))
-    known = getattr(encoder, "categories_", None)
-    return [] if known is None else [str(one) for one in known[columns.index(name)]]
-
-
-def _note_unknown(X: Any, encoders: Mapping[str, Any]) -> None:
-    """Name categories that the fit did not have: they are encoded as none of its categories."""
-    for name in encoders:
-        known = _known_to(encoders, name)
-        new = sorted({*X[name].dropna()} - {*known}) if known else []
-        if new:
-            note(f"column {name!r} has categories that were not in the fit: {listed(new)}; their "
-                 "rows have none of its known categories")  # fmt: skip
-
-
-def left_out(
-    file: Path,
-    there: Sequence[str],
-    names: Sequence[str],
-    *,
-    headed: bool = True,
-    beside: Sequence[str | None] = (),
-) -> list[str]:
-    """The columns that a model does not know, with a note; refused where one is missing."""
-    missing = [name for name in names if name not in set(there)]
-    if missing:
-        raise click.ClickException(
-            f"{file} lacks what the model was fitted to: {listed(missing)}"
-            + ("" if headed else "; it has no header, by which they could be found")
-        )
-    others = [name for name in there if name not in set(names)]
-    unused = [name for name in others if name not in beside]
-    if unused:
-        note(f"{file}: columns that the model was not fitted to are left out: {listed(unused)}")
-    return others
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first names, and how many there are beside."""
-    beside = len(names) - 5
-    more = "" if beside <= 0 else f" and {beside} other{'s' if beside > 1 else ''}"
-    return f"{', '.join(map(str, names[:5]))}{more}"
-
-
-def fills_gaps(model: Any) -> bool:
-    """Whether a pipeline begins with an imputer, or has one after its encoders."""
-    return isinstance(model, Pipeline) and any(isinstance(s, SimpleImputer) for s in model[:2])
-
-
-def free(name: str, taken: Collection[str]) -> str:
-    """The name of a column of ours, with a line behind it where a column of theirs has it."""
-    return free(f"{name}_", taken) if name in taken else name
-
-
-def refuse_one_array(out: Path | None, others: Collection[str]) -> None:
-    """Refuse before the work what could not be written after it."""
-    if out is not None and out.suffix.lower() == ".npy" and others:
-        raise click.ClickException(
-            f"--out {out}: .npy is one array of numbers, without {listed(list(others))}: name it "
-            ".npz or .csv"
-        )
-
-
-def deliver(
-    out: Path | None,
-    X: Any,
-    columns: Sequence[str],
-    *,
-    first: Mapping[str, NDArray[Any]] | None = None,
-    extra: Mapping[str, NDArray[Any]] | None = None,
-) -> None:
-    """Write a table to a file, or as CSV to standard output."""
-    columns = [free(name, {*(first or {}), *(extra or {})}) for name in columns]
-    escape = click.get_current_context().meta.get(ESCAPE, True)
-    if out is not None:
-        with bad_input():
-            write_table(out, X, columns=columns, first=first, extra=extra, escape=escape)
+def refuse_more_components(model: Any, X: Any, asked: int | None) -> None:
+    """Refuse more dimensions than the encoded samples have."""
+    if asked is None:
         return
-    text = io.StringIO()
-    more = {name: np.asarray(values) for name, values in {**(first or {}), **(extra or {})}.items()}
-    write_rows(text, np.asarray(X), columns, more, len(first or {}), escape=escape)
-    click.echo(printable(text.getvalue()), nl=False)
-
-
-def written(out: Path | None, rows: int) -> None:
-    """Say what went into a file."""
-    if out is not None:
-        click.echo(f"{rows} rows written to {out}")
+    width = clone(model[0]).fit_transform(X).shape[1] if encodes(model) else X.shape[1]
+    if asked > width:
+        there = "is" if width == 1 else "are"
+        raise click.UsageError(
+            f"--components {asked}, but there {there} {counted(width, 'column')} to learn from"
+        )

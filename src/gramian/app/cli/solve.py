@@ -1,4 +1,4 @@
-"""`gramian solve`: a problem given as matrices, or a semidefinite program in a file."""
+"""`gramian solve` and `gramian eigen`: problems given as matrices in files."""
 
 from __future__ import annotations
 
@@ -6,71 +6,64 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 import gramian as gm
 from gramian.app.cli.options import (
     FILE,
-    device_option,
+    file_argument,
+    format_options,
     json_option,
+    limit_options,
+    option,
     out_option,
-    progress_option,
     report_option,
 )
 from gramian.app.cli.output import bad_input, leave, note, outcome, show
 from gramian.app.cli.outputs import CHECKPOINT, TABLE, Writing
-from gramian.app.cli.samples import deliver
-from gramian.app.files import read_header, read_matrix
-from gramian.app.report import report_results
+from gramian.app.cli.tables import deliver
+from gramian.app.files import ReadOptions, read_header, read_matrix
+from gramian.app.report import report_eigen, report_results
+from gramian.common.storage import replacing
 from gramian.io import read_sdpa
 from gramian.problems import nearest, quadratic
+from gramian.spectral import top_eigen
+
+MATRICES = ("entries", "weights", "A", "B", "C")
 
 
 @click.command(cls=Writing)
 @click.argument("file", type=FILE, required=False)
-@click.option("--entries", type=FILE, help="T: known entries; NaN or not stored, unknown.")
-@click.option("--weights", type=FILE, help="W: how much each known entry counts.")
-@click.option("-A", "--quadratic-a", "A", type=FILE, help="A of tr((AM)² + BM² + 2CM).")
-@click.option("-B", "--quadratic-b", "B", type=FILE, help="B of it.")
-@click.option("-C", "--linear", "C", type=FILE, help="C of either problem.")
-@click.option("--trace", type=float, help="Fix tr M (with --entries).")
-@click.option("--solver", default="auto", show_default=True, help="Solver.")
-@click.option("--rank", type=int, help="The largest rank of M.")
-@click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified relative gap.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-@device_option
-@progress_option
-@click.option(
-    "--checkpoint", type=CHECKPOINT, help="Keep the best point so far there, and continue from it."
-)
-@click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
+@option("--entries", FILE, "T: known entries; NaN or not stored, unknown.")
+@option("--weights", FILE, "W: the weight of each known entry.")
+@option("-A --quadratic-a A", FILE, "A of tr((AM)² + BM² + 2CM).")
+@option("-B --quadratic-b B", FILE, "B of it.")
+@option("-C --linear C", FILE, "C of either problem.")
+@option("--trace", float, "Fix tr M (with --entries).")
+@option("--solver", str, "Solver.", default="auto")
+@option("--rank", int, "The largest rank of M.")
+@option("--tol", float, "Certified relative gap.", default=1e-6)
+@limit_options
+@option("--checkpoint", CHECKPOINT, "Keep the best point so far there, and continue from it.")
+@option("--every", float, "Seconds between.", default=60.0)
 @out_option
-@click.option("--dual", type=TABLE, help="Write the multipliers y of FILE's rows to this file.")
-@click.option("--matrix", type=TABLE, help="Write M = LLᵀ itself to this file.")
+@option("--dual", TABLE, "Write the multipliers y of FILE's rows to this file.")
+@option("--matrix", TABLE, "Write M = LLᵀ itself to this file.")
 @report_option
 @json_option
 def solve(
     file: Path | None,
-    entries: Path | None,
-    weights: Path | None,
-    A: Path | None,
-    B: Path | None,
-    C: Path | None,
     trace: float | None,
     solver: str,
-    rank: int | None,
-    tol: float,
-    time_limit: float | None,
     seed: int,
-    device: str | None,
     progress: bool | None,
     checkpoint: Path | None,
-    every: float,
     out: Path | None,
     dual: Path | None,
     matrix: Path | None,
     report: Path | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Minimise a function of a PSD matrix M = LLᵀ that is given by matrices in files.
 
@@ -85,26 +78,17 @@ def solve(
       gramian solve cut.dat-s --dual y.npy
     """
     with bad_input():
-        given = [matrix for matrix in (entries, weights, A, B, C) if matrix is not None]
-        _refuse_other_order(given)
-        if file is not None and (given or trace is not None):
+        matrices = {name: given.pop(name) for name in MATRICES}
+        some = [path for path in matrices.values() if path is not None]
+        _refuse_other_order(some)
+        if file is not None and (some or trace is not None):
             raise click.UsageError("FILE is a whole problem: leave out the options with matrices")
         if file is None and dual is not None:
             raise click.UsageError("--dual goes with a FILE that has constraints")
-        problem = _problem(entries, weights, A, B, C, trace) if file is None else read_sdpa(file)
+        problem = _problem(matrices, trace) if file is None else read_sdpa(file)
         if checkpoint is not None and checkpoint.exists():
             note(f"continuing from {checkpoint}")
-        result = gm.minimize(
-            problem,
-            solver,
-            rank=rank,
-            tol=tol,
-            time_limit=time_limit,
-            random_state=seed,
-            checkpoint=checkpoint,
-            every=every,
-            device=device,
-        )
+        result = gm.minimize(problem, solver, random_state=seed, checkpoint=checkpoint, **given)
     if out is not None:
         deliver(out, result.factor, [f"column{k}" for k in range(result.rank)])
     if dual is not None and result.dual is not None:
@@ -115,51 +99,86 @@ def solve(
         report_results(result, report, source=None if file is None else str(file))
     facts = {**outcome(result, result.certificate), "out": out, "matrix": matrix, "report": report}
     if result.dimacs is not None:
+        errors = ", ".join(f"{error:.1e}" for error in result.dimacs)
         facts |= {"violation": result.certificate.violation, "dual": dual}
-        facts["dimacs"] = list(result.dimacs) if as_json else _errors(result.dimacs)
+        facts["dimacs"] = list(result.dimacs) if as_json else errors
     show("solve", {"problem": str(problem), **facts}, as_json=as_json)
     leave(result.status)
 
 
-def _errors(dimacs: tuple[float, ...]) -> str:
-    return ", ".join(f"{error:.1e}" for error in dimacs)
-
-
 def _refuse_other_order(files: list[Path]) -> None:
-    """Matrices of one problem have their columns in one order, where they say what it is."""
-    first: tuple[Path, list[str]] | None = None
-    for file in files:
-        header = read_header(file)
-        if header is None or not header.named:
-            continue
-        if first is None:
-            first = file, header.names
-        elif first[1] != header.names and sorted(first[1]) == sorted(header.names):
+    """Refuse matrices of one problem whose named columns are in different orders."""
+    headers = [(file, read_header(file)) for file in files]
+    named = [(file, header.names) for file, header in headers if header and header.named]
+    for file, names in named[1:]:
+        first, order = named[0]
+        if names != order and sorted(names) == sorted(order):
             raise click.ClickException(
-                f"the columns of {file} are in another order than those of {first[0]}: sort the "
+                f"the columns of {file} are in another order than those of {first}: sort the "
                 "rows and the columns of both alike"
             )
 
 
-def _problem(
-    entries: Path | None,
-    weights: Path | None,
-    A: Path | None,
-    B: Path | None,
-    C: Path | None,
-    trace: float | None,
-) -> Any:
-    if entries is None:
-        if weights is not None or trace is not None:
+def _problem(files: dict[str, Path | None], trace: float | None) -> Any:
+    """The problem of the given matrices."""
+    given = {name for name, file in files.items() if file is not None}
+    if "entries" not in given:
+        if "weights" in given or trace is not None:
             raise click.UsageError("--weights and --trace go with --entries")
-        if A is None and B is None:
+        if not given & {"A", "B"}:
             raise click.UsageError("give --entries, or A or B (and C) of tr((AM)² + BM² + 2CM)")
-        return quadratic(*(None if file is None else read_matrix(file) for file in (A, B, C)))
-    if A is not None or B is not None:
+    elif given & {"A", "B"}:
         raise click.UsageError("--entries is a problem of its own: leave out A and B")
-    return nearest(
-        read_matrix(entries),
-        weights=None if weights is None else read_matrix(weights),
-        C=None if C is None else read_matrix(C),
-        trace=trace,
+    read = {name: None if file is None else read_matrix(file) for name, file in files.items()}
+    if "entries" not in given:
+        return quadratic(read["A"], read["B"], read["C"])
+    return nearest(read["entries"], weights=read["weights"], C=read["C"], trace=trace)
+
+
+@click.command(cls=Writing)
+@file_argument
+@option("-k --count", int, "How many.", default=5)
+@option("--tol", float, "Relative residual.", default=1e-10)
+@option("--method", ["auto", "lanczos", "lapack", "lro"], "Algorithm.")
+@format_options
+@out_option
+@report_option
+@json_option
+def eigen(
+    file: Path,
+    count: int,
+    tol: float,
+    method: Any,
+    format: ReadOptions,
+    out: Path | None,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the largest eigenvalues of the symmetric matrix in FILE, with their residuals.
+
+    A residual is a certificate: the matrix has an eigenvalue that close. --out writes a row for
+    each eigenvalue, its residual and its vector; to .npz, the arrays values, vectors, residuals.
+
+    \b
+    Example:
+      gramian eigen kernel.csv -k 3
+    """
+    matrix = read_matrix(file, format=format)
+    with bad_input():
+        found = top_eigen(matrix, count, method=method, tol=tol)
+    if out is not None and out.suffix.lower() == ".npz":
+        with replacing(out) as target:
+            np.savez(target, values=found.values, vectors=found.vectors, residuals=found.residuals)
+    elif out is not None:
+        pair = {"eigenvalue": found.values, "residual": found.residuals}
+        deliver(out, found.vectors.T, [f"v{k}" for k in range(matrix.shape[0])], first=pair)
+    if report is not None:
+        report_eigen(found, report, file.name)
+    numbers = range(1, found.values.size + 1)
+    rows = [list(row) for row in zip(numbers, found.values, found.residuals, strict=True)]
+    show(
+        "eigen",
+        {"file": str(file), "order": matrix.shape[0], "out": out, "report": report},
+        as_json=as_json,
+        rows=(["number", "eigenvalue", "residual"], rows),
     )

@@ -13,37 +13,30 @@ from sklearn.pipeline import Pipeline
 import gramian as gm
 from gramian.app.cli.options import (
     FILE,
+    file_argument,
     format_options,
     learned,
+    option,
     out_option,
     report_option,
     write_report,
 )
-from gramian.app.cli.output import bad_input
+from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.ratings import pairs_of, predicted
-from gramian.app.cli.samples import (
-    deliver,
-    for_model,
-    free,
-    last,
-    refuse_one_array,
-    rows_of,
-    written,
-)
+from gramian.app.cli.ratings import as_ids, ratings_of
+from gramian.app.cli.samples import free, last, rows_left
+from gramian.app.cli.tables import deliver, for_model, refuse_one_array
 from gramian.app.files import ReadOptions, read_column
-from gramian.app.report.families import mapped_section
+from gramian.app.report.families import mapped_section, rows_section
 from gramian.completion._base import Completion
 from gramian.metric._base import MetricLearner
 
-model_option = click.option("--model", type=FILE, required=True, help="A saved model.")
-id_option = click.option(
-    "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in the output."
-)
+model_option = option("--model", FILE, "A saved model.", required=True)
+id_option = option("--id ids", "COLUMN", "A column that names the rows, kept in the output.")
 
 
 @click.command(cls=Writing)
-@click.argument("file", type=FILE)
+@file_argument
 @model_option
 @format_options
 @id_option
@@ -60,37 +53,34 @@ def transform(
     """Map the samples of FILE by a saved metric, embedding or kernel.
 
     Columns are found by the names of the fit, in any order; others are left out with a note. A
-    file without a header is read in its order, where the model was fitted to one without as well,
-    and refused otherwise. Rows with missing cells that the model does not fill are left out, and
-    the column row has the numbers of the others. Without --out: CSV on standard output.
+    file without a header is read in its order if the model was fitted to one without as well, and
+    refused otherwise. Rows with missing cells that the model does not fill are left out, and the
+    column row has the numbers of the others. Without --out: CSV on standard output.
 
     \b
     Example:
       gramian transform new.csv --model flowers.gramian --out mapped.csv
     """
-    estimator = _without_classifier(gm.load(model))
+    estimator = gm.load(model)
+    if isinstance(estimator, Pipeline) and isinstance(estimator[-1], KNeighborsClassifier):
+        estimator = estimator[:-1]
     if isinstance(estimator, Completion) or not hasattr(estimator, "transform"):
         raise click.ClickException(f"{model} is a model of {_name(estimator)}: use predict")
-    first = _ids(file, ids, format)
     with bad_input():
-        X, whole = for_model(estimator, file, format, beside=[ids])
-        first = rows_of(whole, first)
+        X, first = _samples(estimator, file, format, ids)
         refuse_one_array(out, first)
         mapped = estimator.transform(X)
-    deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=first)
-    written(out, len(mapped))
+    deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=first, count=True)
     if report is not None:
         section = mapped_section(*learned(estimator, X))
         write_report(estimator, report, more=[section], source=str(file))
 
 
 @click.command(cls=Writing)
-@click.argument("file", type=FILE)
+@file_argument
 @model_option
-@click.option(
-    "--columns", metavar="USER,ITEM", help="Which columns, for ratings; default: as in the fit."
-)
-@click.option("--proba", is_flag=True, help="The probability of each class too.")
+@option("--columns", "USER,ITEM", "Columns of a file of ratings; default: as in the fit.")
+@option("--proba", bool, "The probability of each class too.")
 @format_options
 @id_option
 @out_option
@@ -108,12 +98,12 @@ def predict(
     """Predict for FILE: classes by a metric, clusters by a kernel, ratings of user–item pairs.
 
     Columns are found by the names of the fit, in any order; others are left out with a note. A
-    file without a header is read by place, where the model was fitted to one without as well:
-    features in their order, users and items in the columns that they had in the fit. If one of
-    the two has a header and the other has not, the file is refused, but for ratings whose header
-    says user and item; --columns says which columns to take then, by name or by number from 0.
-    Rows with missing cells that the model does not fill are left out, and the column row has the
-    numbers of the others. Without --out: CSV on standard output.
+    file without a header is read by position if the model was fitted to one without as well:
+    features in their order, users and items in the columns of the fit. If only one of the two has
+    a header, the file is refused, except for ratings whose header contains user and item;
+    --columns then selects the columns, by name or by number from 0. Rows with missing cells that
+    the model does not fill are left out, and the column row has the numbers of the others.
+    Without --out: CSV on standard output.
 
     \b
     Example:
@@ -126,8 +116,8 @@ def predict(
                 f"{model} is a model of {_name(estimator)}, without probabilities"
             )
         if isinstance(estimator, Completion):
-            pairs = pairs_of(estimator, file, format, columns)
-            predicted(estimator, file, pairs, out, report, _ids(file, ids, format))
+            pairs = ratings_of(estimator, file, format, columns, rated=False)[:2]
+            _predict_pairs(estimator, file, pairs, _ids(file, ids, format), out, report)
             return
         if columns is not None:
             raise click.UsageError("--columns goes with a model of ratings")
@@ -135,34 +125,57 @@ def predict(
             raise click.ClickException(
                 f"{model} is a model of {_name(estimator)}, which predicts nothing: use transform"
             )
-        X, whole = for_model(estimator, file, format, beside=[ids])
-        first = rows_of(whole, _ids(file, ids, format))
+        X, first = _samples(estimator, file, format, ids)
         refuse_one_array(out, [*first, *([] if proba else ["prediction"])])
         answers = np.asarray(estimator.predict(X))
         shares = np.asarray(estimator.predict_proba(X)) if proba else np.empty((len(answers), 0))
     extra = {free("prediction", first): answers}
     names = [f"probability_{name}" for name in estimator.classes_] if proba else []
-    deliver(
-        out,
-        shares,
-        names,
-        first={**first, **extra} if proba else first,
-        extra={} if proba else extra,
-    )
-    written(out, answers.size)
+    if proba:
+        first, extra = {**first, **extra}, {}
+    deliver(out, shares, names, first=first, extra=extra, count=True)
     if report is not None:
         section = mapped_section(*learned(estimator, X), answers)
         write_report(estimator, report, more=[section], source=str(file))
+
+
+def _predict_pairs(
+    model: Any,
+    file: Path,
+    pairs: tuple[Any, ...],
+    ids: dict[str, Any],
+    out: Path | None,
+    report: Path | None,
+) -> None:
+    """Predict the ratings of users and items."""
+    rows, cols = pairs
+    places = as_ids(model.row_ids_, rows), as_ids(model.col_ids_, cols)
+    values, known = model.predict(places, return_known=True)
+    if not known.any():
+        note(
+            f"no pair of {file} has both its user and its item in the model: are these the right "
+            "columns? --columns names them"
+        )
+    first = {**ids, free("user", ids): rows, free("item", ids): cols}
+    extra = {free("known", first): known.astype(int)}
+    deliver(out, values[:, None], ["prediction"], first=first, extra=extra, count=True)
+    if report is not None:
+        lines = [list(row) for row in zip(rows, cols, values, strict=True)]
+        section = rows_section("Predicted", ["user", "item", "prediction"], lines)
+        write_report(model, report, more=[section], source=str(file))
 
 
 def _ids(file: Path, column: str | None, format: ReadOptions) -> dict[str, Any]:
     return {} if column is None else {column: read_column(file, column, format)}
 
 
-def _without_classifier(model: Any) -> Any:
-    if isinstance(model, Pipeline) and isinstance(model[-1], KNeighborsClassifier):
-        return model[:-1]
-    return model
+def _samples(
+    model: Any, file: Path, format: ReadOptions, ids: str | None
+) -> tuple[Any, dict[str, Any]]:
+    """The samples of a file for a model, and the columns that name their rows."""
+    first = _ids(file, ids, format)
+    X, whole = for_model(model, file, format, used=[ids])
+    return X, rows_left(whole, first, first)
 
 
 def _name(model: Any) -> str:

@@ -1,6 +1,6 @@
-"""Reports: one HTML page that shows a result or a fitted estimator, and needs no network.
+"""Reports: one HTML page about a result or a fitted estimator, which needs no network.
 
-The module is called by itself: ``gramian.report(thing, path)``.
+The module can be called: ``gramian.report(thing, path)``.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ __all__ = ["report", "report_eigen", "report_estimator", "report_results"]
 
 @under_own_errstate
 def report(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
-    """Write the page of whatever gramian found, which needs no network; returns where.
+    """Write a page about a result or an estimator, which needs no network; returns its path.
 
     Parameters
     ----------
     thing : Result, several Results of one problem, TopEigen, or a fitted estimator
-        The methods `report` of results and estimators come here.
+        The methods `report` of results and estimators call this function.
     path : str or Path
-        The page, `.html`; one of gramian's pages is replaced, nothing else ever.
+        The page, `.html`; an existing file is replaced only if it is a page of gramian.
     X, y : samples and labels, optional
-        A metric shows what it makes of them; an embedding is coloured by y, and shows X under the
-        pointer where it holds images, of shape (n_samples, height, width).
+        A metric shows how it maps them; an embedding is coloured by y, and shows X under the
+        pointer if it contains images, of shape (n_samples, height, width).
     """
     if isinstance(thing, TopEigen):
         return report_eigen(thing, path)
@@ -65,7 +65,7 @@ def report(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
 
 
 class CalledModule(ModuleType):
-    """A module with the name of its function does what the function does."""
+    """A module that can be called like its function `report`."""
 
     def __call__(self, thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
         return report(thing, path, X, y)
@@ -77,13 +77,13 @@ sys.modules[__name__].__class__ = CalledModule
 def report_results(
     results: Result | Sequence[Result], path: str | Path, *, source: str | None = None
 ) -> Path:
-    """Write the page of one result, or of several of the same problem, to compare solvers."""
+    """Write the page of one result, or of several of one problem to compare solvers."""
     path = page_path(path)
     runs = [results] if isinstance(results, Result) else list(results)
     if not runs or not all(isinstance(run, Result) for run in runs):
         raise ValueError("a report needs one Result, or several of the same problem")
     if len({run.problem for run in runs}) > 1:
-        raise ValueError("results of different problems have no axis in common: report them apart")
+        raise ValueError("results of different problems cannot be compared: report each")
     first = opening(runs[0]) if len(runs) == 1 else comparison(runs)
     sections = [first, convergence(runs), spectrum(runs)]
     return write_page(path, f"gramian: {runs[0].problem}", sections, source=source)
@@ -99,41 +99,25 @@ def report_estimator(
     verdict: Verdict | None = None,
     source: str | None = None,
 ) -> Path:
-    """Write the page of a fitted estimator.
+    """Write the page of a fitted estimator, with more sections and the name of its data.
 
-    Parameters
-    ----------
-    estimator : a fitted estimator of gramian
-    path : str or Path
-    X, y : samples and labels, optional
-        A metric shows what it makes of them; an embedding is coloured by y, and shows X under the
-        pointer where it holds images, of shape (n_samples, height, width).
-    more : sections, optional
-        What else there is to show.
-    verdict : Verdict, optional
-        Whether it helped on held-out data, shown first. By default it is computed by further fits
-        where these are quick (of a metric, from X and y).
-    source : str, optional
-        The file that it was learned from, for the head of the page.
+    Without a verdict one is computed, by further fits if these are quick.
     """
     check_is_fitted(estimator)
     path = page_path(path)
-    sections: list[Section] = []
     verdict = verdict or _found(estimator, X, y)
-    if verdict is not None:
-        sections.append(judgement(verdict))
-    if hasattr(estimator, "result_"):
-        sections.append(opening(estimator.result_, estimator.certificate_))
+    sections = [] if verdict is None else [judgement(verdict)]
+    results = [estimator.result_] if hasattr(estimator, "result_") else []
+    sections += [opening(result, estimator.certificate_) for result in results]
     sections += [*more, *family_sections(estimator, X, y)]
-    if hasattr(estimator, "result_"):
-        sections += [convergence([estimator.result_]), spectrum([estimator.result_])]
+    sections += [convergence(results), spectrum(results)] if results else []
     sections.append(settings(estimator))
     title = f"gramian: {type(estimator).__name__}"
     return write_page(path, title, sections, source=source)
 
 
 def _found(estimator: Any, X: Any, y: Any) -> Verdict | None:
-    """The verdict on an estimator, where it can be found without much work."""
+    """The verdict on an estimator if it takes little time."""
     if isinstance(estimator, MetricLearner):
         if X is None or y is None:
             return None

@@ -1,4 +1,4 @@
-"""Axes, ticks and paths of plain SVG."""
+"""Axes, ticks and paths of SVG drawings."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ Array = NDArray[np.floating]
 
 WIDTH, HEIGHT = 640, 420
 LEFT, RIGHT, TOP, BOTTOM = 96, 14, 30, 56
-"""The margins of a drawing."""
+"""Margins of a drawing in pixels."""
 
-TICKS = 5
-DECADES = 6
-"""Ticks of an axis, about, and powers of ten named on a logarithmic one."""
+TICKS, DECADES = 5, 6
+"""Approximate number of ticks, and largest number of powers of ten on a logarithmic axis."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where values lie between two places of a drawing."""
+    """A map of values to coordinates of a drawing."""
 
     low: float
     high: float
@@ -34,7 +33,7 @@ class Axis:
     title: str = ""
 
     def at(self, values: Any) -> Array:
-        """The places of values."""
+        """The coordinates of values."""
         given = np.asarray(values, dtype=float)
         low, high = self.low, self.high
         if self.log:
@@ -42,7 +41,7 @@ class Axis:
         return self.start + (given - low) / (high - low) * (self.end - self.start)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places of round values, and how they are written."""
+        """Coordinates and labels of round values."""
         values = _decades(self.low, self.high) if self.log else round_values(self.low, self.high)
         return [(float(self.at(value)), written(value)) for value in values]
 
@@ -56,7 +55,7 @@ def axis(
     title: str = "",
     zero: bool = False,
 ) -> Axis:
-    """The axis of all values, with a little room around them; from 0 on where asked."""
+    """The axis of all values with a margin; if `zero`, it contains 0."""
     joined = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in values])
     known = joined[np.isfinite(joined) & ((joined > 0) | (not log))]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
@@ -89,7 +88,7 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def written(value: float) -> str:
-    """A number on an axis."""
+    """The label of a number on an axis."""
     size = abs(value)
     if size != 0 and not 1e-3 <= size < 1e5:
         digits, power = f"{value:.1e}".split("e")
@@ -100,7 +99,7 @@ def written(value: float) -> str:
 
 
 def frame(across: Axis, up: Axis, *, upward: bool = True) -> str:
-    """Grid lines with their values (those of `up` only where wanted), and titles of the axes."""
+    """Grid lines with their values (vertical ones only if `upward`), and titles of the axes."""
     parts = ['<g class="grid">']
     for x, text in across.ticks():
         parts.append(f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
@@ -124,16 +123,16 @@ def frame(across: Axis, up: Axis, *, upward: bool = True) -> str:
 
 
 def dots(x: Array, y: Array) -> str:
-    """Points as one path of lines without length: round ends draw them."""
+    """Points as one path of lines of length 0, which are drawn with round ends."""
     return "".join(f"M{a:.2f} {b:.2f}h0" for a, b in zip(x.tolist(), y.tolist(), strict=True))
 
 
 def segments(ends: Array) -> str:
-    """Lines from (x, y) to (x', y'), a row each, as one path."""
+    """Lines from (x, y) to (x', y'), one for each row, as one path."""
     return "".join(f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}" for a, b, c, d in ends.tolist())
 
 
 def through(x: Array, y: Array) -> str:
-    """One line through points."""
+    """A line through points."""
     places = [f"{a:.1f} {b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     return "M" + "L".join(places) if places else ""

@@ -1,4 +1,4 @@
-"""What the page of each family shows: metrics, embeddings, kernels, completions."""
+"""Sections of the pages of metrics, embeddings, kernels and completions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import confusion_matrix
 
 from gramian.app.report import figures
-from gramian.app.report.page import Section, beside, facts, figure, table
+from gramian.app.report.page import Section, confusion, facts, figure, side_by_side, table
 from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.app.verdict import voted
 from gramian.completion._base import Completion
@@ -27,16 +27,15 @@ Array = NDArray[np.floating]
 NEIGHBOURS = 3
 MOST_ROWS = 200
 TOP, USERS = 10, 5
-"""Recommendations for each user, and users shown: those with most ratings."""
+"""Recommendations for each user, and number of users, those with most ratings."""
 
 
 def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
-    """The sections of the family that an estimator belongs to; none where it has no own."""
+    """The sections for an estimator of a family; none for others."""
     if isinstance(estimator, MetricLearner):
         own = [] if X is None or y is None else _metric(estimator, X, np.asarray(y))
         return [*_evidence(estimator), *own]
     if isinstance(estimator, Unfolding):
-        _check_labels(y, estimator.graph_.n)
         return _unfolding(estimator, X if are_images(X) else None, y)
     if isinstance(estimator, LinkedKernel):
         return [*_evidence(estimator), *_kernel(estimator)]
@@ -44,13 +43,14 @@ def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
 
 
 def _evidence(estimator: Any) -> list[Section]:
-    """Held-out error said of the choices of a fit."""
+    """The held-out errors behind the choices of a fit."""
     paths = [getattr(estimator, name, None) for name in ("setting_path_", "path_")]
-    parts = "".join(_told(path) for path in paths if path is not None)
+    parts = "".join(_errors(path) for path in paths if path is not None)
     return [Section("Held-out error", parts)] if parts else []
 
 
-def _told(path: Any) -> str:
+def _errors(path: Any) -> str:
+    """The held-out error of each candidate, as a table."""
     names = getattr(path, "names", path.values.tolist())
     rows = [[name, float(error)] for name, error in zip(names, path.errors, strict=True)]
     said = str(path).splitlines()[0]
@@ -58,21 +58,16 @@ def _told(path: Any) -> str:
     return words + table([path.parameter, path.measure], rows)
 
 
-def _check_labels(y: Any, samples: int) -> None:
-    if y is not None and len(y) != samples:
-        raise ValueError(f"y has {len(y)} labels for the {samples} samples of the embedding")
-
-
 def mapped_section(estimator: Any, X: Any, said: Any = None) -> Section:
-    """New samples as the estimator maps them, coloured by what a model says of them."""
+    """New samples mapped by the estimator, coloured by the predictions of a model."""
     places = two_directions(np.asarray(estimator.transform(X)))
     drawn = figures.points(places, color=None if said is None else np.asarray(said).astype(str))
-    words = "mapped by the model" if said is None else "mapped and named by the model"
+    words = "mapped by the model" if said is None else "mapped and predicted by the model"
     return Section("The samples given", figure(drawn, f"{len(places)} samples, {words}."))
 
 
 def rows_section(title: str, columns: list[str], rows: list[list[Any]]) -> Section:
-    """A table, of which a page shows the first rows."""
+    """A table, of which at most `MOST_ROWS` rows are shown."""
     left = len(rows) - MOST_ROWS
     note = f"<p>The first {MOST_ROWS} of {len(rows)}.</p>" if left > 0 else ""
     return Section(title, note + table(columns, rows[:MOST_ROWS]))
@@ -81,12 +76,12 @@ def rows_section(title: str, columns: list[str], rows: list[list[Any]]) -> Secti
 def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
     mapped = learner.transform(X)
     names = [str(name) for name in np.unique(y)]
-    told, counts, places = [], [], []
+    errors, counts, places = {}, [], []
     for title, Z in (("before", X), ("after", mapped)):
         asked, called = voted(Z, y, NEIGHBOURS)
-        told.append((f"{NEIGHBOURS}-NN error {title}", float(np.mean(called != y[asked]))))
-        confusion = confusion_matrix(y[asked], called, labels=np.unique(y))
-        counts.append(figure(figures.matrix(confusion, names, title)))
+        errors[f"{NEIGHBOURS}-NN error {title}"] = float(np.mean(called != y[asked]))
+        found = confusion_matrix(y[asked], called, labels=np.unique(y))
+        counts.append(confusion(found, names, title))
         plane = Z.shape[1] > 1
         words = title if plane else f"{title}: one direction, a row for each class"
         drawn = turned_to(two_directions(Z), two_directions(X)) if plane else _in_rows(Z, y)
@@ -94,13 +89,13 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
     which = "Each sample" if len(asked) == len(y) else f"Each of {len(asked):,} samples"
     note = f"{which} is classified by its {NEIGHBOURS} nearest other samples."
     return [
-        Section("Two leading directions", beside(*places)),
-        Section("Confusion matrix", facts(dict(told)) + f"<p>{note}</p>" + beside(*counts)),
+        Section("Two leading directions", side_by_side(*places)),
+        Section("Confusion matrix", facts(errors) + f"<p>{note}</p>" + side_by_side(*counts)),
     ]
 
 
 def _in_rows(Z: Any, y: NDArray[Any]) -> Array:
-    """Samples of one direction in the plane, the classes one above the other."""
+    """Samples in one direction, drawn in the plane with a row for each class."""
     along = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float).ravel()
     rows = np.unique(y, return_inverse=True)[1]
     within = np.random.default_rng(0).uniform(-0.3, 0.3, along.size)
@@ -108,7 +103,7 @@ def _in_rows(Z: Any, y: NDArray[Any]) -> Array:
 
 
 def two_directions(X: Any) -> Array:
-    """Samples by their two leading principal directions."""
+    """Samples projected to their two leading principal directions."""
     if X.shape[1] <= 2:
         return flat(np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float))
     centred = X if sp.issparse(X) else np.asarray(X, dtype=float)
@@ -118,21 +113,24 @@ def two_directions(X: Any) -> Array:
 
 
 def _of_edges(fitted: Unfolding) -> dict[str, Any]:
-    """What became of the edges: kept, or torn."""
+    """How well the edges are kept."""
     if not isinstance(fitted, NeighborLayout):
         return {"largest relative error of a squared edge": fitted.edge_error_, "ν": fitted.nu_}
     return {
-        "part of the edges that is torn": fitted.torn_,
+        "share of torn edges": fitted.torn_,
         "relative gap to any number of dimensions, at most": fitted.certificate_.relative_gap,
         "relative gap of the best of them": fitted.relaxation_.relative_gap,
     }
 
 
 def _unfolding(fitted: Unfolding, images: Any, y: Any) -> list[Section]:
-    if images is not None and len(images) != fitted.graph_.n:
-        raise ValueError(f"X holds {len(images)} images of the {fitted.graph_.n} samples embedded")
-    told = {
-        "samples": fitted.graph_.n,
+    n = fitted.graph_.n
+    if images is not None and len(images) != n:
+        raise ValueError(f"X holds {len(images)} images of the {n} samples embedded")
+    if y is not None and len(y) != n:
+        raise ValueError(f"y has {len(y)} labels for the {n} samples of the embedding")
+    values = {
+        "samples": n,
         "edges": len(fitted.graph_.edges),
         "parts of the graph": fitted.graph_.n_parts,
         **_of_edges(fitted),
@@ -143,18 +141,16 @@ def _unfolding(fitted: Unfolding, images: Any, y: Any) -> list[Section]:
         edges=fitted.graph_.edges,
         images=None if images is None else sheet_of(images),
     )
-    shares = figures.bars(
-        fitted.explained_variance_ratio_[:20],
-        xaxis={"title": "dimension"}, yaxis={"title": "share of the variance"},
-    )  # fmt: skip
-    body = facts(told) + figure(drawn, "The samples unfolded, with their neighbourhood graph.")
+    ratios = fitted.explained_variance_ratio_[:20]
+    shares = figures.bars(ratios, "dimension", "share of the variance")
+    body = facts(values) + figure(drawn, "The samples unfolded, with their neighbourhood graph.")
     return [Section("Embedding", body), Section("Variance kept", figure(shares))]
 
 
 def _kernel(fitted: LinkedKernel) -> list[Section]:
     links = {"must-link": fitted.links_.must, "cannot-link": fitted.links_.cannot}
     labels = getattr(fitted, "labels_", None)
-    told = {
+    values = {
         **{f"{name}s": len(pairs) for name, pairs in links.items()},
         "largest violation": fitted.constraint_violation_,
         "clusters": None if labels is None else ", ".join(map(str, np.bincount(labels))),
@@ -164,17 +160,18 @@ def _kernel(fitted: LinkedKernel) -> list[Section]:
     after = figures.points(
         two_directions(fitted.kernel_factor_), color=color, title="the learned kernel"
     )
-    return [Section("Clusters and links", facts(told) + beside(figure(before), figure(after)))]
+    both = side_by_side(figure(before), figure(after))
+    return [Section("Clusters and links", facts(values) + both)]
 
 
 def _completion(fitted: Completion) -> list[Section]:
-    told = {
+    values = {
         "rows": len(fitted.row_ids_),
         "columns": len(fitted.col_ids_),
         "entries": fitted._known.nnz,
         "λ": fitted.lam_,
     }
-    sections = [Section("Ratings", facts(told))]
+    sections = [Section("Ratings", facts(values))]
     if hasattr(fitted, "path_"):
         sections.append(Section("The path of λ", _path(fitted.path_)))
     sections.append(Section("Recommendations", table(*_recommendations(fitted))))
@@ -182,13 +179,11 @@ def _completion(fitted: Completion) -> list[Section]:
 
 
 def _path(path: Any) -> str:
-    """The held-out error of each λ: a curve, or a table where there are too few."""
+    """The held-out error of each λ: a curve, or a table of few values."""
     if len(path.values) < figures.LEAST_ON_CURVES:
-        return _told(path)
-    drawn = figures.lines(
-        [("held-out", path.values, path.errors)],
-        xaxis={"title": "λ", "type": "log"}, yaxis={"title": f"held-out {path.measure}"},
-    )  # fmt: skip
+        return _errors(path)
+    curve = [("held-out", path.values, path.errors)]
+    drawn = figures.lines(curve, "λ", f"held-out {path.measure}", log_x=True)
     return figure(drawn, f"λ = {path.value:.4g} was chosen.")
 
 
@@ -200,4 +195,4 @@ def _recommendations(fitted: Completion) -> tuple[list[str], list[list[Any]]]:
         items, values = fitted.recommend(row, TOP)
         said = ", ".join(f"{item} ({value:.2f})" for item, value in zip(items, values, strict=True))
         rows.append([row, int(counts[place]), said])
-    return ["row", "entries known", "best of the others, with what is predicted"], rows
+    return ["row", "entries known", "best other items, with predictions"], rows

@@ -1,12 +1,9 @@
-"""Figures of a page, as plain SVG: drawn without a script, asked and zoomed by a small one."""
+"""Figures of a page as SVG; a small script adds names under the pointer, and zooming."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,99 +14,97 @@ from gramian.app.report.thumbnails import Sheet
 from gramian.estimators.plotting import categorical, spread
 
 Array = NDArray[np.floating]
+Group = tuple[str, NDArray[np.integer], str, str]
+"""Name, members, style and colour of some points."""
 
 COLOURS = 10
-"""Colours of a page, by number; those of a class repeat beyond."""
+"""Number of colours of a page; with more classes they repeat."""
 
 MOST_POINTS, MOST_EDGES, MOST_ON_CURVES = 20_000, 10_000, 300
-"""What a page shows at most: it has to be sent and drawn."""
+"""Largest numbers of points and edges in a figure, and of points on a curve."""
 
 LEAST_ON_CURVES = 3
-"""Points from which on a curve is drawn: two have no shape."""
+"""Points from which on a curve is drawn."""
 
 SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
 SHADES = 24
-"""Colours of a scale, from its least value to its largest."""
+"""Number of colours of a scale."""
 
 FLAT = 8.0
-"""Ratio of the two directions of a cloud from which on each axis has its own unit."""
-
-LETTER, LINE = 10.0, 20.0
-"""Width of a letter and height of a line beside a matrix, at the largest size of the letters."""
+"""Ratio of the extents of the points from which on each axis has its own unit."""
 
 LINKS = {"must-link": "must", "cannot-link": "cannot"}
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A drawing, and the names that switch its parts off."""
+def _drawing(
+    body: str,
+    title: str = "",
+    names: Sequence[tuple[str, str]] = (),
+    below: str = "",
+    images: Sheet | None = None,
+    *,
+    points: bool = False,
+) -> str:
+    """A drawing as HTML, with a button for each of its parts: their names and classes of style.
 
-    title: str
-    body: str
-    names: tuple[tuple[str, str], ...] = ()
-    """Name and class of style of each part."""
-    below: str = ""
-    points: bool = False
-    """Whether points say who they are, and a rectangle zooms."""
-    images: Sheet | None = None
-    """What they look like."""
-
-
-def markup(drawn: Figure) -> str:
-    """A figure as HTML."""
-    title = escape(drawn.title)
+    In a drawing of points, these show their names, and a rectangle zooms.
+    """
+    title = escape(title)
     words = f'<text class="title" x="{WIDTH / 2:.0f}" y="18" text-anchor="middle">{title}</text>'
     buttons = "".join(
         f'<button type="button" class="{style}" data-part="{place}" aria-pressed="true"><i></i>'
         f"{escape(name)}</button>"
-        for place, (name, style) in enumerate(drawn.names)
+        for place, (name, style) in enumerate(names if len(names) > 1 else ())
     )
     legend = f'<div class="legend">{buttons}</div>' if buttons else ""
-    kind = "drawing points" if drawn.points else "drawing"
+    sheet = ""
+    if images is not None:
+        size = f"{images.width} {images.height} {images.columns}"
+        sheet = f' data-tile="{size}" data-sheet="{images.address}"'
     return (
-        f'<div class="{kind}"{_sheet(drawn.images)}><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{title or "figure"}">{words}{drawn.body}</svg>{legend}{drawn.below}</div>'
+        f'<div class="drawing{" points" if points else ""}"{sheet}>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title or "figure"}">'
+        f"{words}{body}</svg>{legend}{below}</div>"
     )
-
-
-def _sheet(images: Sheet | None) -> str:
-    if images is None:
-        return ""
-    size = f"{images.width} {images.height} {images.columns}"
-    return f' data-tile="{size}" data-sheet="{images.address}"'
 
 
 def lines(
-    curves: Sequence[tuple[str, Array, Array]], *, xaxis: dict[str, Any], yaxis: dict[str, Any]
-) -> Figure:
-    """Curves by name, each switched on and off by its name; axes have a title and a type."""
-    across = _axis([x for _, x, _ in curves], LEFT, WIDTH - RIGHT, xaxis)
-    up = _axis([y for _, _, y in curves], HEIGHT - BOTTOM, TOP, yaxis)
+    curves: Sequence[tuple[str, Array, Array]],
+    x_title: str,
+    y_title: str,
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
+) -> str:
+    """Curves by name, each switched on and off by its name."""
+    across = axis([x for _, x, _ in curves], LEFT, WIDTH - RIGHT, log=log_x, title=x_title)
+    up = axis([y for _, _, y in curves], HEIGHT - BOTTOM, TOP, log=log_y, title=y_title)
     parts = [drawing.frame(across, up)]
     names = []
     for place, (name, x, y) in enumerate(curves):
-        some = spread(len(x), MOST_ON_CURVES)
-        a, b = across.at(np.asarray(x)[some]), up.at(np.asarray(y)[some])
+        chosen = spread(len(x), MOST_ON_CURVES)
+        x, y = np.asarray(x)[chosen], np.asarray(y)[chosen]
+        a, b = across.at(x), up.at(y)
         style = f"c{place % COLOURS}"
-        told = "".join(
+        marks = "".join(
             f'<circle cx="{p:.1f}" cy="{q:.1f}" r="2.5"><title>{escape(name)}: {u:.4g}, {v:.6g}'
             "</title></circle>"
-            for p, q, u, v in zip(a, b, np.asarray(x)[some], np.asarray(y)[some], strict=True)
+            for p, q, u, v in zip(a, b, x, y, strict=True)
         )
         parts.append(
             f'<g class="curve {style}" data-part="{place}"><path d="{drawing.through(a, b)}"/>'
-            f"{told}</g>"
+            f"{marks}</g>"
         )
         names.append((name, style))
-    return Figure("", "".join(parts), tuple(names) if len(curves) > 1 else ())
+    return _drawing("".join(parts), names=names)
 
 
-def bars(heights: ArrayLike, *, xaxis: dict[str, Any], yaxis: dict[str, Any]) -> Figure:
+def bars(heights: ArrayLike, x_title: str, y_title: str) -> str:
     """Bars, numbered from 1."""
     values = np.asarray(heights, dtype=float)
     numbers = np.arange(1, values.size + 1)
-    across = drawing.Axis(0.4, values.size + 0.6, LEFT, WIDTH - RIGHT, title=xaxis["title"])
-    up = axis([values], HEIGHT - BOTTOM, TOP, title=yaxis["title"], zero=True)
+    across = drawing.Axis(0.4, values.size + 0.6, LEFT, WIDTH - RIGHT, title=x_title)
+    up = axis([values], HEIGHT - BOTTOM, TOP, title=y_title, zero=True)
     half = 0.4 * (WIDTH - LEFT - RIGHT) / max(values.size, 1)
     ground = float(up.at(0.0))
     drawn = "".join(
@@ -117,7 +112,7 @@ def bars(heights: ArrayLike, *, xaxis: dict[str, Any], yaxis: dict[str, Any]) ->
         f'height="{abs(ground - y):.1f}"><title>{n}: {value:.6g}</title></rect>'
         for n, x, y, value in zip(numbers, across.at(numbers), up.at(values), values, strict=True)
     )
-    return Figure("", f'{drawing.frame(across, up)}<g class="bars c0">{drawn}</g>')
+    return _drawing(f'{drawing.frame(across, up)}<g class="bars c0">{drawn}</g>')
 
 
 def points(
@@ -129,7 +124,7 @@ def points(
     images: Sheet | None = None,
     title: str = "",
     upward: bool = True,
-) -> Figure:
+) -> str:
     """Points of the plane with their names under the pointer, and lines between them.
 
     Without `upward` the vertical axis has no values.
@@ -160,70 +155,18 @@ def points(
         )
         if name:
             names.append((name, style))
-    box = f"{LEFT} {TOP} {WIDTH - LEFT - RIGHT} {HEIGHT - TOP - BOTTOM}"
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    place = f'x="{LEFT}" y="{TOP}" width="{width}" height="{height}"'
     inner = (
-        f'<svg class="plot" x="{LEFT}" y="{TOP}" width="{width}" height="{height}" '
-        f'viewBox="{box}"><rect class="ground" x="{LEFT}" y="{TOP}" width="{width}" '
-        f'height="{height}"/><g class="all">{"".join(parts)}</g></svg>'
+        f'<svg class="plot" {place} viewBox="{LEFT} {TOP} {width} {height}">'
+        f'<rect class="ground" {place}/><g class="all">{"".join(parts)}</g></svg>'
     )
-    listed = tuple(names) if len(names) > 1 else ()
     body = drawing.frame(across, up, upward=upward) + inner
-    return Figure(title, body, listed, below, points=True, images=images)
-
-
-def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:
-    """A table of counts as colours, rows the truth; columns have numbers where names are long."""
-    values = np.asarray(counts)
-    size = len(names)
-    left, below = 200, 30
-    side = min((WIDTH - left - RIGHT) / size, (HEIGHT - TOP - below) / size)
-    most = max(float(values.max()), 1.0)
-    parts = ['<g class="cells">']
-    for i, j in np.ndindex(values.shape):
-        x, y = left + j * side, TOP + i * side
-        told = f"true {escape(names[i])}, predicted {escape(names[j])}: {values[i, j]}"
-        parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
-            f'fill-opacity="{values[i, j] / most:.3f}"><title>{told}</title></rect>'
-        )
-        if size <= 12:
-            parts.append(
-                f'<text x="{x + side / 2:.1f}" y="{y + side / 2 + 5:.1f}" text-anchor="middle" '
-                f'class="{"full" if values[i, j] > most / 2 else ""}">{values[i, j]}</text>'
-            )
-    parts.append('</g><g class="grid">')
-    short = max(map(len, names)) * LETTER < side
-    for k, name in enumerate(names if size <= 40 else []):
-        middle = TOP + (k + 0.5) * side
-        parts.append(_wrapped(name if short else f"{k + 1} {name}", name, left - 8, middle, side))
-        parts.append(
-            f'<text x="{left + (k + 0.5) * side:.1f}" y="{TOP + size * side + 20:.1f}" '
-            f'text-anchor="middle">{escape(name) if short else k + 1}'
-            f"<title>{escape(name)}</title></text>"
-        )
-    parts.append(f'<text x="16" y="{TOP - 12}">true ↓ predicted →</text></g>')
-    return Figure(title, "".join(parts))
-
-
-def _wrapped(text: str, name: str, x: float, middle: float, room: float) -> str:
-    """A text in as many lines as have room, all ending at x."""
-    count = max(1, int(room / LINE))
-    lines = textwrap.wrap(text, int((x - 4) / LETTER), max_lines=count, placeholder="…")
-    first = middle + 5 - LINE / 2 * (len(lines) - 1)
-    spans = "".join(
-        f'<tspan x="{x}" y="{first + LINE * k:.1f}">{escape(line)}</tspan>'
-        for k, line in enumerate(lines)
-    )
-    return f'<text text-anchor="end"><title>{escape(name)}</title>{spans}</text>'
-
-
-def _axis(values: Sequence[Array], start: float, end: float, told: dict[str, Any]) -> drawing.Axis:
-    return axis(values, start, end, log=told.get("type") == "log", title=told["title"])
+    return _drawing(body, title, names, below, images, points=True)
 
 
 def _alike(places: Array) -> tuple[drawing.Axis, drawing.Axis]:
-    """Axes with equal units, unless one direction is so short that all points were on a line."""
+    """Axes with equal units, unless all points would then almost be on a line."""
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
     room = np.array([WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM], dtype=float)
     units = np.ptp(places, axis=0) / room * 1.06
@@ -236,10 +179,8 @@ def _alike(places: Array) -> tuple[drawing.Axis, drawing.Axis]:
     )
 
 
-def _groups(
-    color: ArrayLike | None, shown: NDArray[np.integer]
-) -> tuple[list[tuple[str, NDArray[np.integer], str, str]], str]:
-    """Name, members, style and colour of each group of points, and the scale below them."""
+def _groups(color: ArrayLike | None, shown: NDArray[np.integer]) -> tuple[list[Group], str]:
+    """Groups of points by colour, and the scale below them."""
     if color is None:
         return [("", shown, "c0", "")], ""
     values = np.asarray(color)
@@ -250,9 +191,8 @@ def _groups(
     return groups, ""
 
 
-def _shaded(
-    values: Array, shown: NDArray[np.integer]
-) -> tuple[list[tuple[str, NDArray[np.integer], str, str]], str]:
+def _shaded(values: Array, shown: NDArray[np.integer]) -> tuple[list[Group], str]:
+    """Groups of points by the colours of a scale, and the scale."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     place = np.nan_to_num((values - low) / ((high - low) or 1.0)) * (SHADES - 1)
     shade = np.round(place).astype(int)

@@ -1,4 +1,4 @@
-"""The line of mathematics that a problem displays, as MathML: every current browser draws it."""
+"""The formula of a problem as MathML."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TILDE = "\u0303"
 
 
 def mathml(line: str) -> str:
-    """A formula of letters, signs, raised and lowered characters; the line itself goes with it."""
+    """A formula with superscripts and subscripts; the text itself is its alternative."""
     return (
         f'<math display="block" alttext="{escape(line)}"><mrow>{"".join(_row(line))}</mrow></math>'
     )
 
 
 def displayed(line: str) -> str:
-    """A problem as formulas that stand below each other where the page is narrow; "" for none."""
+    """A problem as formulas that are stacked on a narrow page; "" without a formula."""
     parts = [part for part in re.split(r"\s{2,}(?=subject)", line) if part]
     return f'<div class="formula">{" ".join(map(mathml, parts))}</div>' if parts else ""
 
@@ -52,7 +52,7 @@ def _row(line: str) -> list[str]:
 
 
 def _letters(text: str) -> list[str]:
-    """Functions and words upright, all else letter by letter."""
+    """Functions and words upright, everything else letter by letter."""
     if text in FUNCTIONS:
         return [f'<mi>{text}</mi><mspace width=".17em"/>']
     if text == "to" or (len(text) > 2 and text.islower() and text.isascii()):
@@ -65,6 +65,6 @@ def _letters(text: str) -> list[str]:
 
 
 def _bare(text: str) -> str:
-    """What stands in a raised or lowered place."""
+    """The content of a superscript or subscript."""
     inner = text.lstrip("^_") if len(text) > 1 else text
     return inner.strip("{}").translate(PLAIN)

@@ -1,4 +1,4 @@
-"""The page: sections of words, tables and figures in one HTML file."""
+"""The page: sections of text, tables and figures in one HTML file."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from gramian.app.report.figures import Figure, markup
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.common.html import words
 from gramian.common.storage import replacing
 
 ENDINGS = (".html", ".htm")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 SHORT, LONG = 24, 60
-"""Letters up to which a cell of a table stays in one line, and from which on it is wide."""
+"""Letters up to which a cell of a table is not wrapped, and from which on it is wide."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what stands below it, as HTML."""
+    """A title and the HTML below it."""
 
     title: str
     body: str
 
 
 def page_path(path: str | Path) -> Path:
-    """Where a page goes, refused where the name says that it is something else."""
+    """The path of a page; another ending than .html is refused."""
     named = Path(path)
-    if named.suffix.lower() not in ENDINGS and not named.is_dir():  # which the writer refuses
+    if named.suffix.lower() not in ENDINGS and not named.is_dir():  # the writer refuses a folder
         raise ValueError(f"{named}: a report is a page, so its name must end with .html")
     return named
 
@@ -41,7 +44,7 @@ def page_path(path: str | Path) -> Path:
 def write_page(
     path: Path, title: str, sections: Sequence[Section], *, source: str | None = None
 ) -> Path:
-    """Write the page, whole or not at all; returns where. `source` is the file it is about."""
+    """Write a page about the file `source`, completely or not at all; returns its path."""
     folder = files("gramian.app.report")
     style, script = (
         folder.joinpath(name).read_text("utf-8") for name in ("page.css", "figures.js")
@@ -72,30 +75,30 @@ def write_page(
 
 
 def _made(source: str | None) -> str:
-    """Of what, when, and by which versions."""
+    """The source, the time and the versions."""
     now = datetime.now(UTC)
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    told = [
+    parts = [
         *([] if source is None else [source]),
         f"{now.day} {now:%B %Y, %H:%M} UTC",
         f"gramian {version('gramian')}",
         f"Python {platform.python_version()}, {libraries}",
     ]
-    return " · ".join(told)
+    return " · ".join(parts)
 
 
-def facts(told: Mapping[str, Any]) -> str:
-    """A table of names and values; what is None is left out."""
+def facts(values: Mapping[str, Any]) -> str:
+    """A table of names and values; values of None are omitted."""
     rows = "".join(
         f'<tr><th>{escape(str(name))}</th><td class="number">{escape(words(value))}</td></tr>'
-        for name, value in told.items()
+        for name, value in values.items()
         if value is not None
     )
     return f'<div class="scroll"><table>{rows}</table></div>'
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table with a head; a long or wide one scrolls in its place."""
+    """A table with a header, which scrolls if it is large."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
     body = "".join("<tr>" + "".join(_cell(words(cell)) for cell in row) + "</tr>" for row in rows)
     return (
@@ -104,23 +107,34 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     )
 
 
+def confusion(counts: NDArray[np.integer], names: Sequence[str], title: str) -> str:
+    """A table of counts, true classes in rows, with cells coloured by their counts."""
+    most = max(int(counts.max()), 1)
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("true ↓ predicted →", *names))
+    rows = [
+        "".join(f'<td style="--share: {60 * n / most:.0f}%">{n}</td>' for n in row)
+        for row in counts
+    ]
+    named = zip(names, rows, strict=True)
+    body = "".join(f"<tr><th>{escape(name)}</th>{row}</tr>" for name, row in named)
+    return (
+        f'<div class="scroll"><table class="counts"><caption>{escape(title)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
 def _cell(text: str) -> str:
-    """A cell; one of many words is broken into lines, a short one is not."""
+    """A cell, with a class for short text (not wrapped) or long text (wide)."""
     kind = "long" if len(text) > LONG else "short" if len(text) <= SHORT else ""
     return f'<td class="number {kind}">{escape(text)}</td>'
 
 
-def figure(drawn: Figure, caption: str = "") -> str:
-    """A drawn figure with words below it."""
+def figure(drawn: str, caption: str = "") -> str:
+    """A drawing with a caption."""
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f"<figure>{markup(drawn)}{below}</figure>"
+    return f"<figure>{drawn}{below}</figure>"
 
 
-def beside(*parts: str) -> str:
-    """Parts next to each other where the page is wide enough."""
+def side_by_side(*parts: str) -> str:
+    """Parts next to each other if the page is wide enough."""
     return '<div class="side">' + "".join(f"<div>{part}</div>" for part in parts) + "</div>"
-
-
-def words(value: Any) -> str:
-    """A number in six digits, anything else as it prints."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""What the pages of all results have: the problem, the certificate in words, curves, spectrum."""
+"""Sections of every page: the problem, the certificate in words, curves, eigenvalues."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ import numpy as np
 
 from gramian.app.report import figures
 from gramian.app.report.formula import displayed
-from gramian.app.report.page import Section, beside, facts, figure, table
+from gramian.app.report.page import Section, facts, figure, side_by_side, table
 from gramian.app.verdict import Verdict
 from gramian.certificate import Certificate
 from gramian.result import Result
 from gramian.spectral import TopEigen
 
 SHOWN = 60
-"""Eigenvalues drawn."""
+"""Largest number of eigenvalues in a figure."""
+
+EIGENVALUES = ("number", "eigenvalue")
+"""Titles of axes."""
 
 
 def judgement(verdict: Verdict) -> Section:
-    """Whether it helped, before all else."""
+    """The verdict, which is the first section."""
     helped = verdict.sentence.startswith("It helped")
     kind = "verdict" if helped else "verdict open"
     return Section("Did it help?", f'<p class="{kind}">{escape(verdict.sentence)}</p>')
 
 
 def opening(result: Result, certificate: Certificate | None = None) -> Section:
-    """The problem, what was found, and what is proved of it."""
+    """The problem, the solution and its certificate."""
     proof = certificate or result.certificate
-    told = {
+    values = {
         "solver": result.solver,
         "methods that ran": " → ".join(result.route),
         "how it ended": result.status.sentence,
@@ -44,11 +47,11 @@ def opening(result: Result, certificate: Certificate | None = None) -> Section:
     kind = "verdict" if proof.gap is not None and result.status.converged else "verdict open"
     formula = displayed(result.formula)
     verdict = f'<p class="{kind}">{escape(in_words(proof))}</p>'
-    return Section(f"{result.problem} by {result.solver}", formula + verdict + facts(told))
+    return Section(f"{result.problem} by {result.solver}", formula + verdict + facts(values))
 
 
 def comparison(runs: Sequence[Result]) -> Section:
-    """Several runs of a problem, a line each."""
+    """Several runs of a problem, a row for each."""
     columns = ["solver", "value F(M)", "relative gap", "rank", "iterations", "seconds", "it ended"]
     rows = [
         [
@@ -64,7 +67,7 @@ def comparison(runs: Sequence[Result]) -> Section:
 
 
 def in_words(certificate: Certificate) -> str:
-    """The certificate as a sentence for people."""
+    """The certificate as a sentence."""
     if certificate.gap is None:
         return (
             f"The value is {certificate.value:.6g}. No lower bound is known for this problem, so "
@@ -88,32 +91,26 @@ def _how_sure(certificate: Certificate) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent, rounded up to 0.0001 % where it is smaller."""
+    """A share in percent, at least 0.0001 %."""
     return f"{100 * max(share, 1e-6):.2g} %"
 
 
 def convergence(runs: Sequence[Result]) -> Section:
-    """Value, gap and rank against time, each where it has a curve."""
+    """Curves of the value, the gap and the rank over time, if they have enough points."""
     drawn = []
     lowest = max(run.certificate.lower_bound for run in runs)
-    wanted = (
-        ("value", "F above the best bound" if np.isfinite(lowest) else "F", True),
-        ("gap", "certified gap", True),
-        ("rank", "rank", False),
-    )
-    for column, title, log in wanted:
+    value = "F above the best bound" if np.isfinite(lowest) else "F"
+    for column, title in (("value", value), ("gap", "certified gap"), ("rank", "rank")):
         curves = [_curve(run, column, lowest) for run in runs]
-        curves = [curve for curve in curves if curve[1].size]
-        if any(_has_shape(values) for _, _, values in curves):
-            axes = {
-                "xaxis": {"title": "seconds"},
-                "yaxis": {"title": title, "type": "log" if log and _positive(curves) else "linear"},
-            }
-            drawn.append(figure(figures.lines(curves, **axes)))
+        curves = [curve for curve in curves if curve[2].size]
+        enough = [v for _, _, v in curves if v.size >= figures.LEAST_ON_CURVES and np.ptp(v) > 0]
+        if enough:
+            log = column != "rank" and all(np.all(v > 0) for _, _, v in curves)
+            drawn.append(figure(figures.lines(curves, "seconds", title, log_y=log)))
     steps = max(len(run.history) for run in runs)
     many = "one step" if steps <= 1 else f"{steps} steps"
     none = f"<p>The answer was found after {many}: there is no curve to draw.</p>"
-    return Section("Convergence", beside(*drawn) if drawn else none)
+    return Section("Convergence", side_by_side(*drawn) if drawn else none)
 
 
 def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
@@ -126,57 +123,46 @@ def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
     return run.solver, times[known], values[known]
 
 
-def _has_shape(values: Any) -> bool:
-    return bool(values.size >= figures.LEAST_ON_CURVES and np.ptp(values) > 0)
-
-
-def _positive(curves: Sequence[tuple[str, Any, Any]]) -> bool:
-    return all(np.all(values > 0) for _, _, values in curves)
-
-
 def spectrum(runs: Sequence[Result]) -> Section:
     """The eigenvalues of M, largest first: bars of one run, curves of several."""
-    axes: dict[str, Any] = {"xaxis": {"title": "number"}, "yaxis": {"title": "eigenvalue"}}
     found = [np.linalg.eigvalsh(run.factor.T @ run.factor)[::-1][:SHOWN] for run in runs]
     if len(runs) == 1:
-        return Section("Eigenvalues of M", figure(figures.bars(found[0], **axes)))
+        return Section("Eigenvalues of M", figure(figures.bars(found[0], *EIGENVALUES)))
     curves = [
         (run.solver, np.arange(1.0, values.size + 1), values)
         for run, values in zip(runs, found, strict=True)
     ]
-    return Section("Eigenvalues of M", figure(figures.lines(curves, **axes)))
+    return Section("Eigenvalues of M", figure(figures.lines(curves, *EIGENVALUES)))
 
 
 def eigenpairs(found: TopEigen, name: str) -> Section:
-    """Eigenvalues with their residuals, and what these prove."""
+    """Eigenvalues with their residuals, which bound their errors."""
     worst = float(found.residuals.max())
     verdict = (
-        f"Within {worst:.2g} of every value below lies an eigenvalue of {name}: this is proved by "
-        "‖Kv − λv‖ of the vectors found."
+        f"Within {worst:.2g} of every value below lies an eigenvalue of {name}: the residuals "
+        "‖Kv − λv‖ prove it."
     )
-    axes: dict[str, Any] = {"xaxis": {"title": "number"}, "yaxis": {"title": "eigenvalue"}}
     rows = list(zip(range(1, SHOWN + 1), found.values, found.residuals, strict=False))
     body = (
         f'<p class="verdict">{escape(verdict)}</p>'
-        + figure(figures.bars(found.values, **axes))
-        + table(["number", "eigenvalue", "residual"], rows)
+        + figure(figures.bars(found.values, *EIGENVALUES))
+        + table([*EIGENVALUES, "residual"], rows)
     )
     return Section(f"The {found.values.size} largest eigenvalues of {name}", body)
 
 
 def settings(estimator: Any) -> Section:
-    """The parameters as they were set, and as the fit chose them where it did."""
-    rows = []
-    for name, value in estimator.get_params(deep=False).items():
-        rows.append([name, repr(value), _chosen(estimator, name, value)])
+    """The parameters as they were set, and the values that the fit chose."""
+    given = estimator.get_params(deep=False).items()
+    rows = [[name, repr(value), _chosen(estimator, name, value)] for name, value in given]
     body = table(["parameter", "set", "chosen by the fit"], rows)
     return Section(f"Settings of {type(estimator).__name__}", body)
 
 
 def _chosen(estimator: Any, name: str, value: Any) -> Any:
-    """What stands in the place of a parameter such as "auto" after a fit."""
+    """The value that a fit chose for a parameter such as "auto"."""
     chosen = getattr(estimator, f"{name}_", None)
     if isinstance(chosen, np.generic):
         chosen = chosen.item()
-    told = isinstance(chosen, (int, float, str)) and repr(chosen) != repr(value)
-    return chosen if told else ""
+    known = isinstance(chosen, (int, float, str)) and repr(chosen) != repr(value)
+    return chosen if known else ""

@@ -1,4 +1,4 @@
-"""Small images of samples on one sheet, which a page carries with it."""
+"""Small images of samples, combined into one picture that a page contains."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 
 MOST, SIDE, NARROW, CROWD = 5000, 32, 20, 1000
-"""Images that a page has room for, pixels to a side at most, and where there are more than so
-many."""
+"""Largest number of images, pixels per side, and pixels per side for more than `CROWD` images."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A picture of all images, row by row."""
+    """A picture that contains all images, row by row."""
 
     png: bytes
     width: int
@@ -30,17 +29,17 @@ class Sheet:
 
     @property
     def address(self) -> str:
-        """The picture as an address that needs no network."""
+        """The picture as a data URL."""
         return "data:image/png;base64," + b64encode(self.png).decode("ascii")
 
 
 def are_images(X: Any) -> bool:
-    """Whether this is one image for each sample: (n, height, width)."""
+    """Whether X has one image for each sample: (n, height, width)."""
     return getattr(X, "ndim", 2) == 3
 
 
 def sheet_of(images: Any) -> Sheet:
-    """Grey images of shape (n, height, width), from their least value to their largest."""
+    """A sheet of grey images of shape (n, height, width), scaled to the range of their values."""
     tiles = _grey(_smaller(np.asarray(images, dtype=float)))
     n, height, width = tiles.shape
     columns = ceil(sqrt(n))
@@ -52,12 +51,12 @@ def sheet_of(images: Any) -> Sheet:
 
 
 def _smaller(images: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Means of squares of pixels, so many that a side fits."""
+    """Images reduced by means over squares of pixels until a side fits."""
     n, height, width = images.shape
     if n > MOST:
-        raise ValueError(f"a page has room for {MOST:,} images, got {n:,}: leave X out")
+        raise ValueError(f"a page can show {MOST:,} images, got {n:,}: leave X out")
     if not np.all(np.isfinite(images)) or min(height, width) == 0:
-        raise ValueError("images must be of finite numbers, one or more to a side")
+        raise ValueError("images must be of finite numbers, with at least one pixel per side")
     step = max(1, ceil(max(height, width) / (SIDE if n <= CROWD else NARROW)))
     padded = np.pad(images, ((0, 0), (0, -height % step), (0, -width % step)), mode="edge")
     high, wide = padded.shape[1] // step, padded.shape[2] // step
@@ -71,7 +70,7 @@ def _grey(images: NDArray[np.floating]) -> Bytes:
 
 
 def _png(pixels: Bytes) -> bytes:
-    """Eight bits of grey a pixel, as PNG."""
+    """Pixels of eight bits as PNG."""
     height, width = pixels.shape
     lines = np.hstack([np.zeros((height, 1), dtype=np.uint8), pixels]).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
