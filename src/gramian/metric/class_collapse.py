@@ -20,20 +20,9 @@ from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
 from gramian.metric._base import MetricLearner
-from gramian.metric._evidence import (
-    FEWEST,
-    Candidates,
-    Split,
-    judged,
-    of_neighbours,
-    per_sample,
-    repeats_for,
-    sample_keys,
-    splits,
-)
+from gramian.metric._evidence import Candidates, Split, Trial, repeats_for
 from gramian.metric._few_columns import best_descent, scaled, starting_maps
-from gramian.metric._shrinkage import by_keys
-from gramian.metric._view import principal_view
+from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 from gramian.problems.class_collapse import collapse_of_batches, target_unit
@@ -218,23 +207,17 @@ class ClassCollapse(MetricLearner):
         self._forget("path_")
         if self.ridge != "auto":
             return float(self.ridge)
-        kept = np.flatnonzero(np.bincount(classes)[classes] >= 2 * FOLDS)
-        named = np.unique(classes[kept], return_inverse=True)[1]
-        if kept.size < FEWEST or named.max() == 0:
+        trial = Trial.of(samples, classes, 2 * FOLDS, lambda _: FOLDS, repeats_for)
+        if trial is None:
             return DEFAULT_RIDGE
-        points = samples[kept]
 
-        def losses(split: Split) -> list[Array]:
-            maps = Candidates.alone(self._maps(points, named, split.kept, k))
-            return of_neighbours(points, named, split, maps)
+        def metrics(split: Split) -> Candidates:
+            return Candidates.alone(self._maps(trial.samples, trial.classes, split.kept, k))
 
-        repeats = repeats_for(named.size)
-        folds = splits(sample_keys(points), named, FOLDS, points.shape[1], repeats)
         with clock.share(JUDGED_SHARE):
-            found = judged(folds, losses)
-        if found is None:
+            errors = trial.votes(metrics)
+        if errors is None:
             return DEFAULT_RIDGE
-        errors = per_sample(found[0], folds)
         means = errors.mean(axis=1)
         self.path_ = EvidencePath(
             "ridge", np.array(RIDGES), means, int(np.argmin(means)), NEIGHBOUR_ERROR,

@@ -22,11 +22,11 @@ from gramian.estimators.fitting import settle
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import earned
 from gramian.estimators.persistence import Kept
-from gramian.metric._choice import MOST_REPEATS, VOTES, CandidatePath, nested_error
+from gramian.metric._choice import candidate_path, repeats_of_choice
 from gramian.metric._evidence import FEWEST, Split, judged, per_sample, sample_keys, splits
 from gramian.metric._selection import PATH
-from gramian.metric._shrinkage import JUDGED, PLAIN, ROUGH, _folds, by_keys
-from gramian.metric._view import principal_view
+from gramian.metric._shrinkage import JUDGED, ROUGH, _folds
+from gramian.metric._view import by_keys, principal_view
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
@@ -176,10 +176,8 @@ class MetricRegressor(
         spread = float(y.std())
         if y.size < FEWEST or not spread > 0:
             return TARGETS[0], 0.0
-        repeats = min(MOST_REPEATS, -(-VOTES // y.size))
-        alone = np.zeros(y.size, dtype=np.intp)
-        keys = sample_keys(samples)
-        folds = splits(keys, alone, _folds(y.size), samples.shape[1], repeats)
+        alone, repeats = np.zeros(y.size, dtype=np.intp), repeats_of_choice(y.size)
+        folds = splits(sample_keys(samples), alone, _folds(y.size), samples.shape[1], repeats)
         candidates = [(kind, units) for kind in TARGETS for units in PATH]
 
         def losses(split: Split) -> list[Array]:
@@ -193,23 +191,15 @@ class MetricRegressor(
         if found is None or found[0].shape[1] < sum(split.held.size for split in folds):
             return TARGETS[0], 0.0
         table = per_sample(found[0], folds)
-        chosen = earned([table])
-        self.path_ = CandidatePath(
+        self.path_ = candidate_path(
             "target",
-            np.arange(len(table), dtype=float),
-            table.mean(axis=1),
-            chosen,
+            table,
+            lambda losses: earned([losses]),
             f"squared error of {self.n_neighbors} nearest neighbours",
-            table.shape[1],
-            PLAIN,
-            names=(PLAIN, *(f"{kind} target, λ = {units:g}" for kind, units in candidates)),
-            settings=np.array([0.0, *(units for _, units in candidates)]),
-            standard_errors=(table - table[0]).std(axis=1) / np.sqrt(table.shape[1]),
-            seconds=np.zeros(len(table)),
-            nested_error=nested_error(
-                table.shape[1], lambda _: table, lambda losses: earned([losses])
-            ),
+            names=tuple(f"{kind} target, λ = {units:g}" for kind, units in candidates),
+            settings=[0.0, *(units for _, units in candidates)],
         )
+        chosen = self.path_.chosen
         return candidates[chosen - 1] if chosen > 0 else (TARGETS[0], 0.0)
 
     def _squares(self, samples: Array, y: Array, split: Split, kind: str, units: float) -> Array:

@@ -56,7 +56,7 @@ from gramian.metric import (
     LMNNEig,
     TripletMetric,
 )
-from gramian.metric._shrinkage import PLAIN
+from gramian.metric._evidence import PLAIN
 
 METHODS: dict[str, Any] = {
     "auto": AutoMetric,
