@@ -17,7 +17,7 @@ from gramian.arrays.samples import naming_text, ready, refuse_masked, refuse_odd
 from gramian.common import clock
 from gramian.constraints import plainly
 from gramian.estimators import plotting
-from gramian.estimators.fitting import settle, sweeps_for
+from gramian.estimators.fitting import settle, solve, sweeps_for
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.metric._few_columns import at_rank
@@ -39,7 +39,6 @@ from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.reductions.base import Substitution
 from gramian.result import Result, Status
-from gramian.run import minimize
 from gramian.solvers.arguments import settings_for
 
 Array = NDArray[np.floating]
@@ -234,20 +233,9 @@ class MetricLearner(
 
     def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:
         """`gramian.minimize` with the parameters of the estimator."""
-        options: dict[str, Any] = {
-            "rank": self.rank,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "time_limit": self.time_limit,
-            "random_state": self.random_state,
-            "progress": self.progress,
-            "device": self.device,
-            "dtype": getattr(self, "_sweeps", None),
-        }
-        options |= changes
-        if options["rank"] is not None:
-            options["rank"] = min(options["rank"], problem.order)
-        result = minimize(problem, self.solver, init=init, **options)
+        rank = changes.pop("rank", self.rank)
+        limit = None if rank is None else min(rank, problem.order)
+        result = solve(self, problem, init, rank=limit, **changes)
         if result.status is Status.INTERRUPTED:
             clock.interrupt()  # later phases and outer fits end as well
         return result

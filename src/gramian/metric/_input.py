@@ -284,15 +284,21 @@ def check_triplets(X: Any, triplets: Indices) -> None:
 
 
 def _refuse_contradictions(n: int, pairs: Indices, alike: NDArray[np.bool_]) -> None:
-    keys = pairs.min(axis=1).astype(np.int64) * n + pairs.max(axis=1)
-    both = np.intersect1d(keys[alike], keys[~alike])
-    if both.size:
-        at = np.flatnonzero(keys == both[0])
-        one, two = at[alike[at]][0], at[~alike[at]][0]
+    both = _in_both(pairs.min(axis=1).astype(np.int64) * n + pairs.max(axis=1), alike)
+    if both is not None:
         raise ValueError(
-            f"contradictory pairs: pairs[{one}] is marked the same and pairs[{two}], of the same "
-            f"two points, is not ({both.size} such in all)"
+            f"contradictory pairs: pairs[{both[0]}] is marked the same and pairs[{both[1]}], of "
+            f"the same two points, is not ({both[2]} such in all)"
         )
+
+
+def _in_both(keys: Indices, mask: NDArray[np.bool_]) -> tuple[int, int, int] | None:
+    """The positions of a key inside and outside of a mask, and the number of such keys."""
+    both = np.intersect1d(keys[mask], keys[~mask])
+    if both.size == 0:
+        return None
+    at = np.flatnonzero(keys == both[0])
+    return int(at[mask[at]][0]), int(at[~mask[at]][0]), both.size
 
 
 def _refuse_reversed(n: int, triplets: Indices) -> None:
@@ -300,14 +306,11 @@ def _refuse_reversed(n: int, triplets: Indices) -> None:
     ends = np.sort(triplets[:, 1:], axis=1).astype(np.int64) @ [n, 1]
     _, pair = np.unique(ends, return_inverse=True)
     key = triplets[:, 0].astype(np.int64) * (int(pair.max()) + 1) + pair
-    rising = triplets[:, 1] < triplets[:, 2]
-    both = np.intersect1d(key[rising], key[~rising])
-    if both.size:
-        where = np.flatnonzero(key == both[0])
-        one, two = where[rising[where]][0], where[~rising[where]][0]
+    both = _in_both(key, triplets[:, 1] < triplets[:, 2])
+    if both is not None:
         raise ValueError(
-            f"contradictory triplets: triplets[{one}] and triplets[{two}] rank the same two "
-            f"points the other way round ({both.size} such in all)"
+            f"contradictory triplets: triplets[{both[0]}] and triplets[{both[1]}] rank the same "
+            f"two points the other way round ({both[2]} such in all)"
         )
 
 

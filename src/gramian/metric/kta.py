@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.common import clock
@@ -13,7 +14,7 @@ from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
 from gramian.metric._few_columns import maps_of_moments
 from gramian.metric._partial_fit import PartialFit
-from gramian.metric._selection import choose_weight, least_weight, projected, unit
+from gramian.metric._selection import least_weight, projected, raw_keys, unit, weigh
 from gramian.metric._view import KernelMetricLearner
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
@@ -141,13 +142,19 @@ class KTA(KernelMetricLearner, PartialFit):
         self._unit = unit(data, classes.size)
         if units is not None or not view.exact:
             return self._unit * (1.0 if units is None else units)
+        mean = data.mean if center and data.mean is not None else np.zeros(data.order)
+
+        def rows_of(rows: Any) -> Array:
+            chosen = view.X[rows]
+            return (chosen.toarray() if sp.issparse(chosen) else chosen) - mean
+
         try:
-            self.path_ = choose_weight(
+            self.path_ = weigh(
                 data,
-                view.X,
                 classes,
-                centered=center,
-                weights=weights,
+                raw_keys(view.X, data.spectrum[1][:, -1], mean),
+                rows_of,
+                counted=weights,
                 regularizer=self.regularizer,
                 n_components=self.n_components,
                 rank=self.rank,

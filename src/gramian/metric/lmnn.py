@@ -81,7 +81,8 @@ class LMNN(TripletFits, LocalLearner):
         """
         started = clock.now()
         super().fit(X, y)
-        self.result_ = replace(self.result_, seconds=clock.elapsed(started))
+        result: Result = vars(self)["result_"]
+        self.result_ = replace(result, seconds=clock.elapsed(started))
         return self
 
     def _fit_labels(self, span: Span, classes: Indices, rows: Indices) -> None:

@@ -1,4 +1,4 @@
-"""k-nearest-neighbour regression in a metric that is aligned with numeric targets."""
+"""k-nearest-neighbour regression in a metric aligned with numeric targets."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ LANDMARKS = 12
 class MetricRegressor(
     Kept, RegressorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """The mean of the k nearest samples, in a metric learned from numeric targets.
+    """k-nearest-neighbours regression in a metric learned from numeric targets.
 
-    Solves min ‖M − I‖² + λ‖XMXᵀ − T‖² over M ⪰ 0 (`KTA`), X less its mean at unit mean square
-    and T a kernel of the targets: yyᵀ, or an RBF kernel of |y_i − y_j|. The kernel and λ are chosen
-    by the errors of the k nearest neighbours on held-out samples; Euclid's metric is kept where
-    none is clearly better. Features of different units should be standardised.
+    Solves min ‖M − I‖² + λ‖XMXᵀ − T‖² over M ⪰ 0 (`KTA`), X minus its mean at unit mean square and
+    T a kernel of the targets: yyᵀ, or an RBF kernel of |y_i − y_j|. The kernel and λ are selected
+    by the errors of the k nearest neighbours on held-out samples; Euclid's metric is used if none
+    is significantly better. Features of different units should be standardised.
 
     Parameters
     ----------
     n_neighbors : int
-        k; all samples where they are fewer.
+        k; all samples if there are fewer.
     weights : {"uniform", "distance"}
-        Whether a neighbour counts by how near it is.
+        Equal weights, or weights by inverse distance.
     tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`.
 
@@ -69,8 +69,8 @@ class MetricRegressor(
     components_ : array of shape (n_components, n_features)
         Lᵀ of M = LLᵀ.
     path_ : CandidatePath
-        The candidates, their held-out squared errors (in variances of the targets, so that
-        1 − error is about R²) and the choice. Missing with fewer than 20 samples.
+        The candidates, their held-out squared errors (in units of the variance of the targets, so
+        that 1 − error is about R²) and the choice. Missing with fewer than 20 samples.
     result_, certificate_, n_iter_, n_features_in_, feature_names_in_ :
         As in the metric learners.
 
@@ -103,7 +103,7 @@ class MetricRegressor(
     }
 
     def fit(self, X: Any, y: ArrayLike) -> MetricRegressor:
-        """Learn the metric, and keep the samples as it sees them.
+        """Learn the metric, and store the mapped samples.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class MetricRegressor(
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
             )
         self.__dict__.pop("path_", None)
-        order = np.lexsort((numbers, *X.T))  # the same fit for every order of the rows
+        order = np.lexsort((numbers, *X.T))  # the fit does not depend on the order
         X, targets = X[order], np.asarray(numbers, dtype=float)[order]
         span, keyed = by_keys(principal_view(X, type(self).__name__))
         size = float(np.sqrt(np.mean(span.X**2))) or 1.0
@@ -169,9 +169,9 @@ class MetricRegressor(
         )
 
     def _chosen(self, samples: Array, y: Array) -> tuple[str, float]:
-        """The target kernel and λ in units of 1/n² that held-out neighbours speak for.
+        """The target kernel and λ in units of 1/n², selected by held-out neighbours.
 
-        λ = 0, Euclid's metric, where nothing can be held out.
+        λ = 0, Euclid's metric, if there are too few samples to hold out.
         """
         spread = float(y.std())
         if y.size < FEWEST or not spread > 0:
@@ -221,7 +221,7 @@ def _problem(samples: Array, y: Array, kind: str, units: float) -> Problem:
     U, sizes, _ = np.linalg.svd(features, full_matrices=False)
     gram = Dense(centred.T @ centred, lower=0.0)
     trace = float(np.trace(gram.array))
-    # T = YYᵀ with orthogonal columns Y = UΣ, whose squared lengths stand for class sizes
+    # T = YYᵀ with orthogonal columns Y = UΣ, whose squared norms replace class sizes
     data = Moments(gram, centred.T @ (U * sizes), sizes**2, trace)
     return kta_from_moments(data, units / len(y) ** 2)
 
