@@ -20,7 +20,6 @@ from gramian.common.random_state import generator
 from gramian.neighbours import Neighbours, nearest
 
 Indices = NDArray[np.integer]
-Array = NDArray[np.floating]
 
 EQUAL, BESIDE = 1e-9, 4
 """Relative difference of squared distances that may be rounding error, and the number of samples

@@ -20,7 +20,6 @@ from gramian.metric.lmnn import LMNN
 from gramian.metric.lmnn_eig import LMNNEig
 from gramian.objectives.matrices import DENSE_ORDER
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN, LMNNEig)

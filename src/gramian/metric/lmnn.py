@@ -23,7 +23,6 @@ from gramian.problems.local_metric import lmnn_of_triplets, whitening
 from gramian.reductions.span import Span
 from gramian.result import Result
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 

@@ -36,7 +36,6 @@ from gramian.reductions.base import Substitution
 from gramian.run import minimize
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 TARGETS = ("linear", "rbf")
 
