@@ -198,19 +198,15 @@ class LinearSeparation(PartialFit):
         steps: EvidencePath | None,
         weights: Array | None = None,
     ) -> LinearSeparation:
+        self.lam_ = unit if self.lam == "auto" else float(self.lam)
         if steps is not None:
             self.path_ = replace(steps, values=unit * steps.values)
-        self.lam_ = self._weight(unit)
+            self.lam_ = self.path_.value
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         mean = None if view.centered and weights is None else column_means(view.X, weights)
         first = _separating(eigh(scatter.dense()), self.lam_) if clock.interrupted() else None
         self._solve(problem, gram_of(view.X, mean, weights), view.matrix, first)
         return self
-
-    def _weight(self, unit: float) -> float:
-        if self.lam != "auto":
-            return float(self.lam)
-        return self.path_.value if hasattr(self, "path_") else unit
 
     def _unit(self, scatter: Any) -> float:
         if self.lam != "auto":
