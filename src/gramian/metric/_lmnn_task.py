@@ -83,17 +83,15 @@ class LMNNTask:
         return self.place.put(np.empty(0, dtype=np.int64))
 
     def start(self, given: Array | None = None) -> Array:
-        """The best of the whitening, the quick metric and one that is given, each at its best
-        scale.
-
-        What a part of the samples has learned fits the others worse than either, where it is small.
+        """The best of the whitening, the metric of the search and a given one, each at its best
+        scale. A metric learned from a small part of the samples may be the worst of them.
         """
         known = [np.eye(self.X.shape[1]), self.quick, *([] if given is None else [given])]
-        known = [L for L in known if np.any(L)]  # 0 is what a fit without time has learned
+        known = [L for L in known if np.any(L)]  # 0 after a time limit
         return min((self._scaled(L) for L in known), key=lambda trial: trial[1])[0]
 
     def _spread(self, count: int) -> Indices:
-        """So many samples at most, evenly over all of them."""
+        """At most `count` samples, evenly spaced."""
         return np.linspace(0, self.n - 1, min(self.n, count)).astype(np.intp)
 
     def scaled(self, factor: Array) -> Array:

@@ -27,14 +27,14 @@ Indices = NDArray[np.integer]
 
 RIDGE, CROWDED = 1e-3, 1.0
 """Ridge of the scatter of similar pairs, relative to its mean eigenvalue: by default, and with more
-than half as many directions as samples, where the scatter is poorly determined."""
+than half as many directions as samples, because the scatter is poorly determined then."""
 
 LEARNED, ENOUGH = 0.3, 10
 """The learned part 1 − ρ of S, with this many samples per direction."""
 
 CLEAR = 16
-"""Largest number of columns of a rough starting point. For USPS it has 63 where the optimum has 10,
-and doubles the number of evaluations, each of which takes four times as long."""
+"""Largest number of columns of a rough starting point. For USPS it has 63 and the optimum 10:
+it doubles the number of evaluations, each of which takes four times as long."""
 
 
 @storable

@@ -305,7 +305,7 @@ class ShrunkLearner(MetricLearner):
                 self.path_ = replace(self.path_, chosen=0)
         elif not np.any(factor) and self.shrinkage_ == 0:
             warnings.warn(
-                "the optimum is M = 0, for no direction speaks for what was given, and transform "
+                "the optimum is M = 0: no direction separates what was given, and transform "
                 f'has a column of zeros: shrinkage="auto" without a rank would keep {PLAIN}',
                 stacklevel=4,
             )

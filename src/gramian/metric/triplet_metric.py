@@ -138,7 +138,7 @@ class TripletMetric(TripletFits):
         return size
 
     def _auto(self, X: Any, triplets: Indices) -> float:
-        """The weight of these samples, whatever their scale and the number of triplets."""
+        """λ for these samples, independent of their scale and the number of triplets."""
         objective = triplet_problem(X, triplets, 1.0, self.mu).objective
         gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value

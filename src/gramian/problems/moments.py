@@ -25,7 +25,7 @@ FEW_CLASSES = 32
 samples they are added one by one, as means are."""
 
 BLOCK = 4096
-"""Rows per block where a product with all of X would need a second copy of it."""
+"""Rows per block if a product with all of X would need a second copy of it."""
 
 
 @dataclass(frozen=True)
