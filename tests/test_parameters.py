@@ -21,6 +21,7 @@ from gramian.common.parameters import (
     whole_number,
 )
 from gramian.completion._margins import checked_levels
+from gramian.estimators.parameters import SolverParameters, _entries, with_parameters
 from gramian.estimators.persistence import Kept
 
 ESTIMATORS = [
@@ -79,3 +80,29 @@ def test_rules_refer_to_parameters_and_accept_defaults(cls):
         for parameter in inspect.signature(cls).parameters.values()
     ):
         cls()._check_parameters()
+
+
+@pytest.mark.parametrize("name", metric.__all__)
+def test_every_parameter_of_a_metric_learner_is_documented(name):
+    """Descriptions that learners share are inserted from their base classes."""
+    learner = getattr(metric, name)
+    described = _entries(inspect.cleandoc(learner.__doc__), "Parameters")
+    assert set(learner().get_params(deep=False)) == set(described)
+    attributes = _entries(inspect.cleandoc(learner.__doc__), "Attributes")
+    assert {"result_", "certificate_", "n_features_in_"} <= set(attributes)
+
+
+def test_a_class_describes_its_own_parameters_before_inherited_ones():
+    @with_parameters
+    class Learner(SolverParameters):
+        """A learner.
+
+        Parameters
+        ----------
+        tol : float
+            Its own tolerance.
+        """
+
+    described = _entries(Learner.__doc__, "Parameters")
+    assert "Its own tolerance." in described["tol"]
+    assert next(iter(described)) == "tol" and "device" in described

@@ -20,7 +20,6 @@ from gramian.common.random_state import generator
 from gramian.neighbours import Neighbours, nearest
 
 Indices = NDArray[np.integer]
-Array = NDArray[np.floating]
 
 EQUAL, BESIDE = 1e-9, 4
 """Relative difference of squared distances that may be rounding error, and the number of samples
@@ -151,29 +150,29 @@ def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple
 
     Pairs may repeat; the same seed gives the same pairs.
     """
-    names, classes = class_indices(y)
-    count, rng = whole_number(count, "count"), generator(random_state)
-    _need_two(names)
-    partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
-    if partnered.size == 0:
-        raise ValueError("every class has only one member, so there are no similar pairs")
-    first = rng.choice(partnered, count)
-    similar = np.column_stack([first, _drawn(rng, classes, first, same=True)])
+    classes, rng = class_indices(y)[1], generator(random_state)
+    similar = _similar_pairs(y, count, rng, "similar pairs")
     first = rng.integers(0, classes.size, count)
     return similar, np.column_stack([first, _drawn(rng, classes, first, same=False)])
 
 
 def random_triplets(y: ArrayLike, count: int, *, random_state: Any = None) -> Indices:
     """`count` random triplets (anchor, same, other); the same seed gives the same triplets."""
+    rng = generator(random_state)
+    pairs = _similar_pairs(y, count, rng, "triplets")
+    other = _drawn(rng, class_indices(y)[1], pairs[:, 0], same=False)
+    return np.column_stack([pairs, other])
+
+
+def _similar_pairs(y: ArrayLike, count: int, rng: Any, name: str) -> Indices:
     names, classes = class_indices(y)
-    count, rng = whole_number(count, "count"), generator(random_state)
+    count = whole_number(count, "count")
     _need_two(names)
     partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
     if partnered.size == 0:
-        raise ValueError("every class has only one member, so there are no triplets")
-    anchor = rng.choice(partnered, count)
-    same = _drawn(rng, classes, anchor, same=True)
-    return np.column_stack([anchor, same, _drawn(rng, classes, anchor, same=False)])
+        raise ValueError(f"every class has only one member, so there are no {name}")
+    first = rng.choice(partnered, count)
+    return np.column_stack([first, _drawn(rng, classes, first, same=True)])
 
 
 def check_class_sizes(classes: Indices, names: Any, k: int) -> None:

@@ -114,15 +114,15 @@ def test_data_on_a_gpu_are_computed_with_there(device, monkeypatch):
     """With no device named; one that is named wins, and the parameter stays as it was."""
     import torch
 
-    from gramian.metric import _base
+    from gramian.estimators import fitting
 
-    asked, minimize = [], _base.minimize
+    asked, minimize = [], fitting.minimize
 
     def spied(*given, **named):
         asked.append(named["device"])
         return minimize(*given, **named)
 
-    monkeypatch.setattr(_base, "minimize", spied)
+    monkeypatch.setattr(fitting, "minimize", spied)
     samples = torch.tensor(X, device=device)
     learner = KTA(lam=1.0).fit(samples, Y)
     assert learner.device is None

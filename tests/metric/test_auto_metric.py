@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 import gramian as gm
 from gramian import Status
 from gramian.common import clock
-from gramian.metric import KTA, AutoMetric, MetricClassifier, _choice
+from gramian.metric import KTA, AutoMetric, MetricClassifier, _choice, _evidence
 from tests.slow import slow_except
 
 X, Y = load_wine(return_X_y=True)
@@ -102,15 +102,15 @@ def test_kta_alone_where_too_little_can_be_held_out():
 
 
 def test_candidates_that_the_time_does_not_suffice_for_are_left_out(monkeypatch):
-    mixtures = _choice._Trial.mixtures
+    mixtures = _choice._mixtures
 
-    def late(trial, learner, samples):
+    def late(trial, learner, *given):
         if type(learner).__name__ == "LMNN":
             now = clock.now
             monkeypatch.setattr(clock, "now", lambda: now() + 60.0)  # half of the limit is over
-        return mixtures(trial, learner, samples)
+        return mixtures(trial, learner, *given)
 
-    monkeypatch.setattr(_choice._Trial, "mixtures", late)
+    monkeypatch.setattr(_choice, "_mixtures", late)
     found = AutoMetric(time_limit=100.0).fit(IRIS, SPECIES)
     assert found.path_.names == ("Euclid's metric", "KTA", "DMLEig")
     assert found.result_.status.converged
@@ -118,7 +118,7 @@ def test_candidates_that_the_time_does_not_suffice_for_are_left_out(monkeypatch)
 
 @pytest.mark.filterwarnings("ignore:.*interrupted from the keyboard")
 def test_interrupt_keeps_the_candidates_before_it(monkeypatch):
-    calls, votes = [], _choice.of_neighbours
+    calls, votes = [], _evidence.of_neighbours
 
     def interrupted(*given):
         calls.append(1)
@@ -126,7 +126,7 @@ def test_interrupt_keeps_the_candidates_before_it(monkeypatch):
             raise KeyboardInterrupt
         return votes(*given)
 
-    monkeypatch.setattr(_choice, "of_neighbours", interrupted)
+    monkeypatch.setattr(_evidence, "of_neighbours", interrupted)
     found = AutoMetric().fit(IRIS, SPECIES)
     assert found.path_.names == ("Euclid's metric", "KTA") and len(calls) == 12
     assert found.result_.status is Status.INTERRUPTED

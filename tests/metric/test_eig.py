@@ -499,9 +499,9 @@ def test_a_start_that_does_not_fit_is_refused(learner):
 @pytest.mark.parametrize(("n", "choices"), [(300, 10), (2100, 1)])
 def test_parts_of_many_samples_share_the_alignment_of_the_whole(n, choices, monkeypatch):
     """Of few samples every part has to choose its own: the held-out ones must not be known."""
-    calls, choose = [], kta.choose_weight
+    calls, choose = [], kta.weigh
     monkeypatch.setattr(
-        kta, "choose_weight", lambda *args, **told: calls.append(args) or choose(*args, **told)
+        kta, "weigh", lambda *args, **named: calls.append(args) or choose(*args, **named)
     )
     data, y = samples(n=n)
     DMLEig(tol=1e-2).fit(data, y)

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from gramian import Status
+from gramian.estimators import fitting
 from gramian.metric import (
     KTA,
     LMNN,
@@ -16,10 +17,9 @@ from gramian.metric import (
     LinearSeparation,
     LMNNEig,
     TripletMetric,
-    _base,
+    _evidence,
     _selection,
     _shrinkage,
-    linear_separation,
 )
 
 X, Y = load_wine(return_X_y=True)
@@ -64,7 +64,7 @@ def test_an_interrupt_while_metrics_are_judged_ends_the_choice(learner, at, monk
 
 @SHRUNK
 def test_an_interrupt_of_a_solve_that_is_only_judged_ends_the_fit(learner, monkeypatch):
-    solve, results = _base.minimize, []
+    solve, results = fitting.minimize, []
 
     def solved(*given, **named):
         results.append(solve(*given, **named))
@@ -73,7 +73,7 @@ def test_an_interrupt_of_a_solve_that_is_only_judged_ends_the_fit(learner, monke
 
     judged, calls = interrupting(_shrinkage.of_neighbours, 0)
     monkeypatch.setattr(_shrinkage, "of_neighbours", judged)
-    monkeypatch.setattr(_base, "minimize", only_of_shrunk(solved, solve))
+    monkeypatch.setattr(fitting, "minimize", only_of_shrunk(solved, solve))
     check_interrupted(lambda: learner().fit(X, Y))
     assert not calls
 
@@ -106,7 +106,7 @@ def test_an_interrupted_optimum_ends_the_choice_of_kta(monkeypatch):
 
 @pytest.mark.parametrize("at", [1, 3])
 def test_an_interrupt_while_linear_separation_chooses_ends_the_fit(at, monkeypatch):
-    judge, calls = interrupting(linear_separation.of_neighbours, at)
-    monkeypatch.setattr(linear_separation, "of_neighbours", judge)
+    judge, calls = interrupting(_evidence.of_neighbours, at)
+    monkeypatch.setattr(_evidence, "of_neighbours", judge)
     check_interrupted(lambda: LinearSeparation().fit(X, Y))
     assert len(calls) == at

@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian.constraints import as_pairs, same_class_neighbors
-from gramian.estimators import active_set
-from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task, _standing
+from gramian.estimators import active_set, fitting
+from gramian.metric import KTA, LMNN, _impostors, _lmnn_task
 from gramian.metric._impostors import Impostors
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
@@ -251,14 +251,14 @@ def test_fit_changes_no_parameter_and_repeats(sharp):
 @pytest.fixture
 def iterations(monkeypatch):
     """The iterations of every call of `minimize`."""
-    counts, minimize = [], _base.minimize
+    counts, minimize = [], fitting.minimize
 
     def counted(*args, **options):
         result = minimize(*args, **options)
         counts.append(result.iterations)
         return result
 
-    monkeypatch.setattr(_base, "minimize", counted)
+    monkeypatch.setattr(fitting, "minimize", counted)
     return counts
 
 
@@ -542,7 +542,7 @@ def test_anchors_that_are_sure_are_not_searched(monkeypatch):
 
 
 def test_pairs_that_are_too_many_are_not_held(monkeypatch):
-    monkeypatch.setattr(_standing, "HELD", 1)
+    monkeypatch.setattr(_impostors, "HELD", 1)
     task = a_task()
     first = task.violated(0.1 * np.eye(4), task.anchors)
     assert task.standing.pairs.size == 0

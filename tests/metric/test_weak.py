@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from gramian.constraints import local_pairs, local_triplets, random_pairs, random_triplets
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric._input import distinct_rows
 from gramian.metric._verification import threshold
-from gramian.metric._weak_input import distinct_rows
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
 from gramian.run import minimize
 from tests.slow import slow
@@ -382,7 +382,7 @@ def test_distinct_rows_are_found_whatever_their_order(seed, decimals):
 
 
 def test_rows_that_share_a_key_are_still_told_apart(monkeypatch):
-    monkeypatch.setattr("gramian.metric._weak_input.row_keys", lambda X: np.zeros(len(X)))
+    monkeypatch.setattr("gramian.metric._input.row_keys", lambda X: np.zeros(len(X)))
     rows = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
     found, which = distinct_rows(rows)
     np.testing.assert_array_equal(found[which], rows)

@@ -94,7 +94,7 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
         scatter = gram - 2 * found.sums @ found.sums.T + np.outer(whole, whole)
         scatter = Dense(0.5 * (scatter + scatter.T))
         self._forget("path_")
-        self.lam_ = self._weight(self._unit(scatter))
+        self.lam_ = self._unit(scatter) if self.lam == "auto" else float(self.lam)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         self._solve(problem, found.moments(center=True).gram, None)
         return self

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gramian.arrays.samples import check_size, checked_samples, naming_text, refuse_odd_labels
 from gramian.completion._reading import checked_values, checked_weights, refuse_missing
-from gramian.metric._weak_input import marks as checked_marks
+from gramian.metric._input import marks as checked_marks
 
 NAMES = {2: "pairs", 3: "triplets"}
 """What NPZ files call tuples of so many vectors."""

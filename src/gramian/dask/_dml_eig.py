@@ -19,9 +19,7 @@ from gramian.dask._objective import Sharded, there
 from gramian.domains import Spectrahedron
 from gramian.losses import SoftMin
 from gramian.maps import Congruence, PairDistances
-from gramian.metric._floor import floor_for
-from gramian.metric._local import ridge_for
-from gramian.metric._max_min import MaxMin
+from gramian.metric._local import MaxMin, floor_for, ridge_for
 from gramian.metric.dml_eig import SMOOTHING
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Dense

@@ -15,7 +15,7 @@ from gramian.dask._checked import NAMES, Sample
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import filled, samples, tuples
 from gramian.dask._moments import Spread, spread, spread_of
-from gramian.metric._weak_input import row_keys
+from gramian.metric._input import row_keys
 from gramian.reductions.scatter_whitening import scatter_whitening
 
 Array = NDArray[np.floating]

@@ -76,18 +76,14 @@ MAX_ACTIVE_SLACK = 0.25
 
 
 class Violated(Protocol):
-    """The terms violated by a factor."""
+    """The terms violated by a factor: their identifiers and number, and F with all its terms."""
 
     @property
-    def keys(self) -> Any:
-        """Their identifiers."""
-
+    def keys(self) -> Any: ...
     @property
     def count(self) -> int: ...
-
     @property
-    def value(self) -> float:
-        """F with all its terms."""
+    def value(self) -> float: ...
 
 
 class Task(Protocol):
@@ -150,37 +146,29 @@ class ActiveSet:
         found = task.violated(factor, task.anchors, margin=FIRST_MARGIN if unseen == 1.0 else 1.0)
         crowded = self.rank is None and found.keys.shape[0] > MAX_TERMS_PER_ANCHOR * task.n
         if unseen == 1.0 and crowded and clock.left() > 0:
-            factor, unseen = (
-                self._coarse(max(1, task.n // ANCHORS_PER_SAMPLED)),
-                INACTIVE_AFTER_START,
-            )
+            factor = self._coarse(max(1, task.n // ANCHORS_PER_SAMPLED))
+            unseen = INACTIVE_AFTER_START
             found = task.violated(factor, task.anchors)
-        active = task.none
-        seen = [(found, factor)]
+        active, best = task.none, (found, factor)
         bounds: LowerBounds[LowerBound] = LowerBounds()
         finest = FINAL_TOLERANCE_FRACTION * self.tol
-        certificate: Certificate | None = None
+        limits = {} if self.rank is None else {"max_iter": 1}
+        result: Result | None = None
+        done = False
         try:
             for _ in range(MAX_ROUNDS):
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active)
                 tol = finest if unseen <= MAX_INACTIVE_FOR_FINAL else max(finest, FIRST_TOLERANCE)
-                limits = {} if self.rank is None else {"max_iter": 1}
                 kind = self._precision(active)
                 result = self.solve(problem, init=factor, tol=tol, **kind, **limits)
                 factor = result.factor
                 bounds.add(result.certificate.bound)
-                best = seen[0]
-                certificate = whole(bounds, result.certificate, best[0].value, task.most)
                 active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
                 found, before = task.violated(factor, task.anchors), found
-                best = min([*seen, (found, factor)], key=lambda known: known[0].value)
-                seen, certificate = (
-                    [best],
-                    whole(bounds, result.certificate, best[0].value, task.most),
-                )
+                best = min(best, (found, factor), key=lambda known: known[0].value)
                 unseen = 1.0 - result.value / max(found.value, 1e-300)
-                done = certificate.within(self.tol)
+                done = whole(bounds, result.certificate, best[0].value, task.most).within(self.tol)
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
                 # At a limited rank the start is a local minimum, and the solve computes its bound.
@@ -188,12 +176,12 @@ class ActiveSet:
                 if done or settled or last:
                     break
         except (KeyboardInterrupt, clock.TimeUpError) as cut:  # raised outside of the solver
-            if certificate is None:
+            if result is None:
                 raise
-            done = False
             if isinstance(cut, KeyboardInterrupt):
                 result = replace(result, status=Status.INTERRUPTED)
-        assert certificate is not None
+        assert result is not None
+        certificate = whole(bounds, result.certificate, best[0].value, task.most)
         at_rank = self.rank is not None and result.status not in FINAL_STATUSES
         status = Status.LOCAL if at_rank else result.status
         status = ended(status, done=done, late=clock.left() <= 0)
@@ -207,12 +195,9 @@ class ActiveSet:
         n = self.task.n
         many = n >= ANCHORS_PER_SAMPLED * MIN_SAMPLED_ANCHORS
         if self.rank is None:
-            coarse = start is None and many
-            return (
-                (self._coarse(n // ANCHORS_PER_SAMPLED), INACTIVE_AFTER_START)
-                if coarse
-                else (self.task.start(start), 1.0)
-            )
+            if start is None and many:
+                return self._coarse(n // ANCHORS_PER_SAMPLED), INACTIVE_AFTER_START
+            return self.task.start(start), 1.0
         full = self._coarse(n // ANCHORS_PER_SAMPLED if many else n) if start is None else start
         factor = self.task.scaled(compress(full, self.rank))
         if n > ANCHORS_PER_SAMPLED * LOW_RANK_ANCHORS:
@@ -237,10 +222,8 @@ class ActiveSet:
 
         def enough(point: Point) -> bool:
             values.append(point.value)
-            slow = (
-                values[-SLOW_STEPS:][0] - point.value
-                <= MIN_DECREASE_IN_TOLERANCES * self.tol * point.value
-            )
+            least = MIN_DECREASE_IN_TOLERANCES * self.tol * point.value
+            slow = values[-SLOW_STEPS:][0] - point.value <= least
             return slow or clock.left() <= 3 * seconds[0]  # a step and the following search
 
         start = np.ascontiguousarray(factor).reshape(-1)
@@ -267,10 +250,8 @@ class ActiveSet:
                 found = task.violated(factor, few, margin=margin)
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active, share=count / task.n)
-                kind = self._precision(active)
-                factor = self.solve(
-                    problem, init=factor, tol=SAMPLED_TOLERANCE, rank=None, **kind
-                ).factor
+                kind = {"rank": None, **self._precision(active)}
+                factor = self.solve(problem, init=factor, tol=SAMPLED_TOLERANCE, **kind).factor
                 active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
         return factor
 
@@ -294,7 +275,6 @@ def whole(
     The terms are nonnegative, so that a sum of some of them is at most F. `found` is the
     certificate of the last round, `scale` is F(0).
     """
-
     best = bounds.best
     if best is not None:
         best = replace(best, method=f"{best.method} of the active triplets")

@@ -22,34 +22,23 @@ AUTO = 1e-4
 """The tolerance of tol="auto" if the optimum is affordable."""
 
 
-def solve(
-    estimator: Any,
-    problem: Problem,
-    init: Array | None = None,
-    *,
-    rank: int | None = None,
-    time_limit: float | None = None,
-    tol: float | None = None,
-) -> Result:
-    """`minimize` with the solver, tolerance and limits of an estimator, or less time.
+def solve(estimator: Any, problem: Problem, init: Array | None = None, **changes: Any) -> Result:
+    """`minimize` with the solver, tolerance and limits of an estimator.
 
-    One call is a whole fit: its limits are those of the estimator.
+    `changes` are other arguments of `minimize`; None has no effect. The rank is not limited unless
+    it is given here.
     """
-    if tol is None:
-        tol = AUTO if estimator.tol == "auto" else estimator.tol
-    return minimize(
-        problem,
-        estimator.solver,
-        init=init,
-        rank=rank,
-        tol=tol,
-        max_iter=estimator.max_iter,
-        time_limit=estimator.time_limit if time_limit is None else time_limit,
-        random_state=estimator.random_state,
-        progress=estimator.progress != "plot" and bool(estimator.progress),
-        device=estimator.device,
-        dtype=getattr(estimator, "_sweeps", None),
-    )
+    options = {
+        "tol": AUTO if estimator.tol == "auto" else estimator.tol,
+        "max_iter": estimator.max_iter,
+        "time_limit": estimator.time_limit,
+        "random_state": estimator.random_state,
+        "progress": estimator.progress != "plot" and bool(estimator.progress),
+        "device": estimator.device,
+        "dtype": getattr(estimator, "_sweeps", None),
+    }
+    options |= {name: value for name, value in changes.items() if value is not None}
+    return minimize(problem, estimator.solver, init=init, **options)
 
 
 def sweeps_for(data: Any) -> str | None:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from gramian.arrays.samples import far_means, shifted
 
@@ -46,19 +47,11 @@ def varying_columns(X: Any) -> NDArray[np.bool_]:
 
 def _column_variances(X: Any) -> Array:
     """The variance of each column, from differences to its mean; exactly 0 for a constant."""
-    return np.where(varying_columns(X), _mean_squares(X), 0.0)
-
-
-def _mean_squares(X: Any) -> Array:
-    if not sp.issparse(X):
-        return np.var(X, axis=0, dtype=float)
-    n = X.shape[0]
-    columns = sp.csc_array(X, dtype=float)
-    mean = np.asarray(columns.sum(axis=0)).ravel() / n
-    stored = np.diff(columns.indptr)
-    squares = np.square(columns.data - np.repeat(mean, stored))
-    total = np.bincount(np.repeat(np.arange(mean.size), stored), squares, mean.size)
-    return (total + (n - stored) * mean**2) / n
+    if sp.issparse(X):
+        variances = mean_variance_axis(sp.csc_array(X, dtype=float), axis=0)[1]
+    else:
+        variances = np.var(X, axis=0, dtype=float)
+    return np.where(varying_columns(X), variances, 0.0)
 
 
 def value_rounding(kernel: Any, params: dict[str, Any], X: Any) -> float:

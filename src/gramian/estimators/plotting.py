@@ -1,4 +1,4 @@
-"""Pictures, drawn by matplotlib."""
+"""Figures of embeddings, links and metrics, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 CATEGORIES = 20
-"""Values of whole numbers up to which they are labels, told apart by colour."""
+"""Maximum number of different integers that are drawn as labels, by colour."""
 
 SHOWN = 20
-"""Eigenvalues drawn."""
+"""Maximum number of eigenvalues or features drawn."""
 
 
 def unfolding(
     points: Array, shares: Array, edges: Indices | None, color: ArrayLike | None, title: str
 ) -> Any:
-    """A figure of embedded points with their graph, beside the spectrum of their kernel."""
+    """A figure of embedded points with their graph, and of the spectrum of their kernel."""
     solid = points.shape[1] >= 3
     figure = pyplot().figure(figsize=(10, 4.5), layout="constrained")
     grid = figure.add_gridspec(1, 2, width_ratios=[3, 1])
@@ -82,12 +82,12 @@ def categorical(values: NDArray[Any]) -> bool:
 
 
 def spread(size: int, most: int) -> Indices:
-    """The places of at most so many of a list, evenly spread over it."""
+    """At most `most` indices of a list of this size, evenly spaced."""
     return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))
 
 
 def flat(points: Array) -> Array:
-    """Points in the plane, whatever they were: on a line where they have one coordinate."""
+    """The first two coordinates of points; the second is 0 if they have one."""
     missing = max(0, 2 - points.shape[1])
     return np.pad(points[:, :2], ((0, 0), (0, missing)))
 
@@ -105,7 +105,7 @@ def before_and_after(
     titles: tuple[str, str],
     links: dict[str, Indices],
 ) -> Any:
-    """Two pictures of the same points, coloured by two labellings, with links between them."""
+    """Two plots of the same points, coloured by two labellings, with links between them."""
     figure, panels = pyplot().subplots(
         1, 2, figsize=(10, 4.5), layout="constrained", sharex=True, sharey=True
     )
@@ -121,7 +121,7 @@ def before_and_after(
 def metric_views(
     views: tuple[Array, Array], color: ArrayLike | None, shares: Array, names: list[str]
 ) -> Any:
-    """Samples before and after a metric, by two directions each, beside what features count."""
+    """Samples before and after a metric, in two directions each, and importances of features."""
     figure, panels = pyplot().subplots(
         1, 3, figsize=(13, 4.5), layout="constrained", width_ratios=[3, 3, 2]
     )
@@ -153,17 +153,17 @@ def _kept(name: str, values: NDArray[Any], pairs: Indices) -> float:
     return float(np.mean(kept)) if kept.size else 1.0
 
 
-# --- pictures of a fit that goes on ----------------------------------------------------
+# --- plots during a fit -----------------------------------------------------------------
 
 FRAMES, EVERY = 60, 1.0
-"""Frames kept at most, and seconds between two that are drawn while a fit goes on."""
+"""Maximum number of stored frames, and seconds between two that are drawn during a fit."""
 
 
 class Picture(clock.Watcher):
-    """The two leading dimensions of samples while they are unfolded.
+    """The two leading dimensions of samples during a fit.
 
-    Every so many steps a frame is kept, half as many when there are too many of them, and now and
-    then the last one is drawn by `draw`.
+    A frame is stored every few steps, half as often whenever there are too many frames, and the
+    latest one is drawn by `draw` at intervals.
     """
 
     def __init__(
@@ -190,14 +190,14 @@ class Picture(clock.Watcher):
             self._last = clock.now()
 
     def end(self, places: Array | None = None) -> None:
-        """Draw what it came to, the last frame unless told."""
+        """Draw the final points, default the last frame."""
         if places is not None:
             self.frames.append(flat(places))
         if self._draw is not None and self.frames:
             self._draw(self.drawn(self.frames[-1]))
 
     def drawn(self, points: Array) -> Any:
-        """A frame on the figure of all of them."""
+        """The figure with this frame."""
         if self._figure is None:
             self._figure = pyplot().figure(figsize=(6, 6))
         self._figure.clear()
@@ -208,7 +208,7 @@ class Picture(clock.Watcher):
         return self._figure
 
     def gif(self, *, rate: int = 12) -> bytes:
-        """All frames, each turned as the next one lies, and the last of them for a second more."""
+        """All frames, each rotated to match the next, with the last one repeated for a second."""
         turned = turned_alike(self.frames)
         writer = import_module("matplotlib.animation").PillowWriter(fps=rate)
         with TemporaryDirectory() as folder:
@@ -220,19 +220,19 @@ class Picture(clock.Watcher):
             return signed(path.read_bytes())
 
     def close(self) -> None:
-        """Let the figure go."""
+        """Close the figure."""
         if self._figure is not None:
             pyplot().close(self._figure)
 
 
 def signed(gif: bytes) -> bytes:
-    """The picture with a comment before its end that says who drew it, as others of ours say."""
+    """The image with a comment that names the software."""
     words = b"Matplotlib, by gramian"
     return gif[:-1] + b"\x21\xfe" + bytes([len(words)]) + words + b"\x00" + gif[-1:]
 
 
 def leading_two(places: Array) -> Array:
-    """Places by their two leading principal axes."""
+    """The two leading principal components of the points."""
     centred = np.asarray(places, dtype=float) - np.mean(places, axis=0)
     if centred.shape[1] <= 2:
         return flat(centred)
@@ -241,7 +241,7 @@ def leading_two(places: Array) -> Array:
 
 
 def turned_alike(frames: list[Array]) -> list[Array]:
-    """Each frame turned to lie as the next one does, where it is of the same points."""
+    """Each frame rotated to match the next, if it has the same points."""
     turned = frames[-1:]
     for points in frames[-2::-1]:
         same = points.shape == turned[0].shape
@@ -250,7 +250,7 @@ def turned_alike(frames: list[Array]) -> list[Array]:
 
 
 def turned_to(points: Array, target: Array) -> Array:
-    """Centred points, rotated or mirrored to lie nearest to the target (orthogonal Procrustes)."""
+    """Centred points, rotated or reflected to match the target (orthogonal Procrustes)."""
     points, target = (flat(p) - flat(p).mean(axis=0) for p in (points, target))
     left, _, right = np.linalg.svd(points.T @ target)
     turned: Array = points @ (left @ right)
@@ -259,7 +259,7 @@ def turned_to(points: Array, target: Array) -> Array:
 
 @contextmanager
 def pictured(title: str) -> Iterator[Picture]:
-    """Show the fit inside the block as it goes on: in a notebook, or in a window."""
+    """Plot the fit inside the block while it runs, in a notebook or a window."""
     picture = Picture(_in_sight(), title=title)
     with clock.watched_by(clock.Watchers(clock.watcher(), picture)):
         yield picture
@@ -268,7 +268,7 @@ def pictured(title: str) -> Iterator[Picture]:
 
 
 def _in_sight() -> Callable[[Any], None]:
-    """What shows a figure again and again where this runs."""
+    """A function that updates a displayed figure, in a notebook or a window."""
     shell = sys.modules.get("IPython")
     if shell is None or shell.get_ipython() is None:
         return _in_a_window

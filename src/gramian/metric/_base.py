@@ -1,4 +1,4 @@
-"""What every metric learner offers once its components are learned."""
+"""The base class of metric learners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import PCA
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from gramian.arrays.dense import eigh, first_largest, row_signs
@@ -18,37 +17,39 @@ from gramian.arrays.samples import naming_text, ready, refuse_masked, refuse_odd
 from gramian.common import clock
 from gramian.constraints import plainly
 from gramian.estimators import plotting
-from gramian.estimators.fitting import settle, sweeps_for
+from gramian.estimators.fitting import settle, solve, sweeps_for
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
-from gramian.metric._canonical import canonical_labels, canonical_rows
-from gramian.metric._class_weight import weights_of_classes
 from gramian.metric._few_columns import at_rank
-from gramian.metric._verification import Verification
-from gramian.metric._weak_input import (
+from gramian.metric._input import (
     NAMES,
+    canonical_labels,
     check_triplets,
+    in_content_order,
     marks,
+    refuse_continuous,
+    sorted_pairs,
     split_pairs,
     touched,
     tuples,
+    weights_of_classes,
 )
+from gramian.metric._verification import Verification
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.reductions.base import Substitution
 from gramian.result import Result, Status
-from gramian.run import minimize
 from gramian.solvers.arguments import settings_for
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 LARGE_RANK = 40
-"""The rank of M beyond the orders that can be decomposed, unless told (LRO §5.2 takes 40 to 60)."""
+"""Default rank of M if its order is too large to decompose (LRO §5.2 takes 40 to 60)."""
 
 IDLE = 1e-12
-"""Directions along which the mapped samples vary by no more than this part of the largest variance
-are idle: what is left of it is rounding."""
+"""Directions along which the variance of the mapped samples is at most this fraction of the largest
+are idle: it is rounding error."""
 
 
 @with_parameters
@@ -62,9 +63,31 @@ class MetricLearner(
 ):
     """A learned Mahalanobis metric d_M(x, z) = (x − z)ᵀM(x − z) with M = LLᵀ.
 
-    Subclasses fit and set `result_` and `components_`, the rows of Lᵀ turned so that the mapped
-    samples are uncorrelated and fall in variance, as in PCA; `transform` maps x to Lᵀx, where the
-    metric is Euclidean.
+    Subclasses fit and set `result_` and `components_`, the rows of Lᵀ rotated so that the mapped
+    samples are uncorrelated with decreasing variances, as in PCA; `transform` maps x to Lᵀx, where
+    the metric is Euclidean. The entries below are inserted into the docstrings of subclasses.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of directions that `transform` returns, those in which the mapped samples vary most;
+        by default all. M and the certificate are those of the full metric.
+    rank : int, optional
+        The largest rank of M. F is minimised over factors with this number of columns, from several
+        starting maps (the optimum of any rank, truncated; discriminants; principal directions). The
+        certificate compares with the optimum of any rank: its gap bounds the cost of the limit.
+    init : fitted metric learner, optional
+        Start from its metric.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        Lᵀ, rows in decreasing order of the variance of the mapped samples.
+    result_ : Result
+    certificate_ : Certificate
+        A bound on the distance of M from the optimum.
+    classes_, n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
     """
 
     n_components: int | None = None
@@ -90,10 +113,10 @@ class MetricLearner(
                 dtype=[np.float64, np.float32],
                 ensure_min_samples=2,
             )
-        _refuse_continuous(y)
+        refuse_continuous(y)
         self._sweeps = sweeps_for(X)
         X = ready(X)
-        self._forget("threshold_", "same_values_")
+        self._forget("threshold_", "same_values_", "moments_")
         self.classes_, classes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
@@ -105,9 +128,9 @@ class MetricLearner(
     def _in_order(
         self, X: Any, classes: Indices, weights: Array | None = None
     ) -> tuple[Any, Indices, Array | None, Indices]:
-        """Samples, classes and weights in an order that their content decides, and that order.
+        """Samples, classes and weights in an order determined by their content, and that order.
 
-        The classes are numbered anew: their names, and so `classes_`, have no part in a fit.
+        The classes are renumbered, so that their names do not affect a fit.
         """
         order, number = canonical_labels(X, classes, weights)
         weights = None if weights is None else weights[order]
@@ -116,10 +139,7 @@ class MetricLearner(
     def _weighed(
         self, X: Any, classes: Indices, sample_weight: Any
     ) -> tuple[Any, Indices, Array | None]:
-        """The samples that are there, their classes and weights; one of weight 0 is not there.
-
-        The learner has a parameter `class_weight`, whose weights are multiplied to them.
-        """
+        """The samples of positive weight, their classes and weights (with `class_weight`)."""
         class_weight = self.get_params(deep=False)["class_weight"]
         if sample_weight is None and class_weight is None:
             return X, classes, None
@@ -146,28 +166,26 @@ class MetricLearner(
         return X[there], classes, weights[there]
 
     def _paired(self, pairs: Any, same: Any, X: Any) -> tuple[Any, Indices, Indices, Indices]:
-        """The samples that pairs touch, the similar and dissimilar pairs as indices, and the
-        places of the dissimilar ones among those passed.
-
-        Samples and pairs are in an order that their content decides.
+        """The samples in pairs, the similar and dissimilar pairs as indices, and the positions of
+        the dissimilar ones in the input; samples and pairs are sorted by their content.
         """
         samples, indices = self._tupled(pairs, X, 2)
         similar, dissimilar = split_pairs(samples, indices, same)
         given = np.flatnonzero(~marks(same, len(indices)))
-        samples, both = _in_content_order(*touched(samples, np.vstack([similar, dissimilar])))
+        samples, both = in_content_order(*touched(samples, np.vstack([similar, dissimilar])))
         similar, _ = sorted_pairs(both[: len(similar)])
         dissimilar, order = sorted_pairs(both[len(similar) :])
         return samples, similar, dissimilar, given[order]
 
     def _tripled(self, triplets: Any, X: Any) -> tuple[Any, Indices]:
-        """The samples that triplets touch, and the triplets as indices, ordered by content."""
+        """The samples in triplets, and the triplets as indices, sorted by their content."""
         samples, indices = self._tupled(triplets, X, 3)
         check_triplets(samples, indices)
-        samples, indices = _in_content_order(*touched(samples, indices))
+        samples, indices = in_content_order(*touched(samples, indices))
         return samples, indices[np.lexsort(indices.T[::-1])]
 
     def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
-        self._forget("classes_", "threshold_", "same_values_")
+        self._forget("classes_", "threshold_", "same_values_", "moments_")
         if X is not None:
             refuse_masked(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -181,7 +199,7 @@ class MetricLearner(
         return samples, indices
 
     def _forget(self, *names: str) -> None:
-        """Drop what an earlier fit of another kind left."""
+        """Delete attributes of an earlier fit."""
         for name in names:
             self.__dict__.pop(name, None)
 
@@ -193,11 +211,11 @@ class MetricLearner(
         start: Array | None = None,
         maps: Callable[[int], list[Array]] = lambda k: [],
     ) -> None:
-        """Minimise the problem and set what a fitted metric has.
+        """Minimise the problem and set the fitted attributes.
 
-        `gram` is the scatter of the samples in the coordinates the problem was posed in, `basis`
-        (d × k) leads back to the features from them, `start` is a factor to start from where no
-        `init` is given, and `maps` are starting maps of a limited rank.
+        `gram` is the scatter of the samples in the coordinates of the problem, `basis` (d × k) maps
+        these to the features, `start` is the initial factor if there is no `init`, and `maps` gives
+        starting maps of limited rank.
         """
         limit = self.rank
         if limit is None and problem.order > DENSE_ORDER:
@@ -215,30 +233,19 @@ class MetricLearner(
 
     def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:
         """`gramian.minimize` with the parameters of the estimator."""
-        options: dict[str, Any] = {
-            "rank": self.rank,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "time_limit": self.time_limit,
-            "random_state": self.random_state,
-            "progress": self.progress,
-            "device": self.device,
-            "dtype": getattr(self, "_sweeps", None),
-        }
-        options |= changes
-        if options["rank"] is not None:
-            options["rank"] = min(options["rank"], problem.order)
-        result = minimize(problem, self.solver, init=init, **options)
+        rank = changes.pop("rank", self.rank)
+        limit = None if rank is None else min(rank, problem.order)
+        result = solve(self, problem, init, rank=limit, **changes)
         if result.status is Status.INTERRUPTED:
-            clock.interrupt()  # the phases after this one, and the fits around it, end as well
+            clock.interrupt()  # later phases and outer fits end as well
         return result
 
     def _minimize_at_rank(
         self, problem: Problem, maps: Callable[[int], list[Array]], *, init: Any = None
     ) -> Result:
-        """F over factors with at most `rank` columns, and over all of them where it is None.
+        """Minimise over factors with at most `rank` columns, or any number if it is None.
 
-        `maps` gives starting maps with so many columns, in the coordinates of the problem.
+        `maps` gives starting maps with a number of columns, in the coordinates of the problem.
         """
         rank = self.rank
         relaxed = self._minimize(problem, init=init, rank=None)
@@ -265,13 +272,13 @@ class MetricLearner(
     def _finish(
         self, result: Result, factor: Array, gram: SymmetricMatrix, basis: Array | None
     ) -> None:
-        """Set what a fitted metric has, and warn where the run did not converge."""
+        """Set the fitted attributes, and warn if the run did not converge."""
         settle(self, result, stacklevel=5)
         factor = principal_columns(factor, gram @ factor)
         spread = np.sum(factor * (gram @ factor), axis=0)
         idle = spread <= IDLE * np.max(spread, initial=0.0)
         factor = Substitution(basis).factor(factor)
-        if factor.shape[1] == 0:  # M = 0, as where the time was up at once
+        if factor.shape[1] == 0:  # M = 0, for example after a time limit
             factor, idle = np.zeros((factor.shape[0], 1)), np.zeros(1, dtype=bool)
         directions = np.ascontiguousarray(_reproducible(factor.T, idle)[: self.n_components])
         directions *= row_signs(self._in_features(directions))[:, None]
@@ -279,17 +286,17 @@ class MetricLearner(
         self._n_features_out = directions.shape[0]
 
     def _keep_constant(self, basis: Any) -> None:
-        """Add the columns that a basis leaves out, the constant ones: there M = I."""
+        """Add the constant columns, which a basis leaves out: there M = I."""
         constant = np.flatnonzero(np.diff(basis.indptr) == 0)
         self._keep(np.vstack([self.components_, np.eye(basis.shape[0])[constant]]))
         self._n_features_out = self.components_.shape[0]
 
     def _in_features(self, directions: Array) -> Array:
-        """The directions as vectors of features, which decide their signs."""
+        """The directions as vectors of features, which determine their signs."""
         return directions
 
     def _keep(self, directions: Array) -> None:
-        """Set the attribute that carries the learned directions."""
+        """Set the attribute of the learned directions."""
         self.components_ = directions
 
     def _most_directions(self, n_samples: int) -> int:
@@ -297,7 +304,7 @@ class MetricLearner(
         return int(self.n_features_in_)
 
     def _check(self, n_samples: int) -> None:
-        """Refuse parameters that make no sense, or none for so many samples."""
+        """Raise ValueError for parameters that are invalid for this number of samples."""
         self._check_parameters()
         self._check_sizes(n_samples)
 
@@ -338,7 +345,7 @@ class MetricLearner(
         return self._mapped(X)
 
     def _mapping(self) -> Callable[[Any], Array]:
-        """The map of samples to where the metric is Euclidean, as it is now."""
+        """The map of samples to the space where the metric is Euclidean."""
         directions = self.components_.T
 
         def mapped(X: Any) -> Array:
@@ -350,8 +357,8 @@ class MetricLearner(
     def feature_importances_(self) -> Array:
         """The share of each feature in the metric: M_jj / tr M.
 
-        It compares features of one unit: standardise them first. A metric in the feature space of
-        a kernel has none.
+        It is meaningful for features of one unit: standardise them first. A metric in the feature
+        space of a kernel has none.
         """
         check_is_fitted(self)
         if getattr(self, "kernel", None) is not None:
@@ -369,7 +376,7 @@ class MetricLearner(
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels, optional
-            What samples are coloured by.
+            The colours of the samples.
 
         Returns
         -------
@@ -388,21 +395,6 @@ class MetricLearner(
         return self.components_.T @ self.components_
 
 
-def sorted_pairs(pairs: Indices) -> tuple[Indices, Indices]:
-    """Pairs with the smaller index first, in their order, and which of those given each one is."""
-    ends = np.sort(pairs, axis=1)
-    order = np.lexsort(ends.T[::-1])
-    return ends[order], order
-
-
-def _in_content_order(samples: Any, indices: Indices) -> tuple[Any, Indices]:
-    """Samples in an order that their content decides, and the indices into them."""
-    order = canonical_rows(samples)
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    return samples[order], place[indices]
-
-
 def _two_directions(X: Any) -> Array:
     """Samples by their two leading principal directions."""
     dense = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
@@ -411,19 +403,8 @@ def _two_directions(X: Any) -> Array:
     return np.asarray(PCA(2, random_state=0).fit_transform(dense))
 
 
-def _refuse_continuous(y: NDArray[Any]) -> None:
-    """Refuse what is measured where classes belong."""
-    kind = type_of_target(y)
-    if kind not in ("binary", "multiclass"):
-        raise ValueError(
-            f"Unknown label type: {kind}. A metric is learned from classes, and y has "
-            f"{np.unique(y).size} different values that are not whole numbers or names: cut them "
-            "into groups first (pandas.qcut, numpy.digitize)"
-        )
-
-
 def principal_columns(factor: Array, scatter_factor: Array) -> Array:
-    """L turned so that LᵀGL is diagonal and falls, given L and GL; LLᵀ stays the same."""
+    """L rotated so that LᵀGL is diagonal and decreasing, given L and GL; LLᵀ stays the same."""
     scatter = factor.T @ scatter_factor
     _, vectors = eigh(0.5 * (scatter + scatter.T))
     turned: Array = factor @ vectors[:, ::-1]
@@ -431,10 +412,10 @@ def principal_columns(factor: Array, scatter_factor: Array) -> Array:
 
 
 def _reproducible(rows: Array, idle: NDArray[np.bool_]) -> Array:
-    """The rows, the idle ones turned among themselves in a way that only their span decides.
+    """The rows, with the idle ones rotated to a basis that only depends on their span.
 
-    Samples do not vary along idle directions, so rounding errors alone choose their principal
-    axes. Instead, a QR decomposition of their entries at features with large ones turns them.
+    Samples do not vary along idle directions, so their principal axes are rounding errors. They are
+    rotated by a QR decomposition of their entries at features with large ones instead.
     """
     if np.sum(idle) < 2:
         return rows

@@ -41,6 +41,7 @@ REPEATS, FEW = 3, 500
 FEWEST = 20
 """Smallest number of held-out items for an evaluation."""
 
+PLAIN = "Euclid's metric"
 PAIR_ERROR = "1 − AUC of pairs"
 TRIPLET_ERROR = "share of triplets that are broken"
 
@@ -120,6 +121,58 @@ def per_sample(losses: Array, folds: list[Split]) -> Array:
     held = np.concatenate([split.held for split in folds])[: losses.shape[1]]
     _, place, times = np.unique(held, return_inverse=True, return_counts=True)
     return np.array([np.bincount(place, row) for row in losses]) / times
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Labelled samples, and the splits on which metrics are compared by votes of neighbours."""
+
+    samples: Array
+    classes: Indices
+    folds: list[Split]
+
+    @classmethod
+    def of(
+        cls,
+        samples: Array,
+        classes: Indices,
+        least: int,
+        folds: Callable[[int], int],
+        repeats: Callable[[int], int],
+    ) -> Trial | None:
+        """The samples of classes with at least `least` of them; None if they are too few.
+
+        `folds` and `repeats` are functions of the number of samples.
+        """
+        kept = np.flatnonzero(np.bincount(classes)[classes] >= least)
+        named = np.unique(classes[kept], return_inverse=True)[1]
+        if kept.size < FEWEST or named.max() == 0:
+            return None
+        points, count = samples[kept], kept.size
+        keys = sample_keys(points)
+        parts = splits(keys, named, folds(count), points.shape[1], repeats(count))
+        return cls(points, named, parts)
+
+    def part(self, split: Split) -> tuple[Array, Indices]:
+        """The samples of a split to fit to, and their classes."""
+        return self.samples[split.kept], self.classes[split.kept]
+
+    def votes(
+        self, metrics: Callable[[Split], Candidates], *, complete: bool = False
+    ) -> Array | None:
+        """The mean loss of each sample, one row per candidate.
+
+        None if no fold was evaluated, or not all folds if they have to be `complete`.
+        """
+
+        def losses(split: Split) -> list[Array]:
+            return of_neighbours(self.samples, self.classes, split, metrics(split))
+
+        found = judged(self.folds, losses)
+        every = sum(split.held.size for split in self.folds)
+        if found is None or (complete and found[0].shape[1] < every):
+            return None
+        return per_sample(found[0], self.folds)
 
 
 def outvoting(losses: Sequence[Array]) -> int:
@@ -227,6 +280,20 @@ def of_triplets(samples: Array, triplets: Indices, candidates: Candidates) -> li
     _, place, count = np.unique(triplets[:, 0], return_inverse=True, return_counts=True)
     far, near = (candidates.squares(samples, triplets[:, [0, k]]) for k in (2, 1))
     return [np.array([np.bincount(place, one) / count for one in far <= near])]
+
+
+def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:
+    """All pairs, and the mask of similar ones."""
+    alike = np.repeat([True, False], [len(similar), len(dissimilar)])
+    return np.vstack([similar, dissimilar]), alike
+
+
+def pair_splits(
+    samples: Array, pairs: Indices, alike: NDArray[np.bool_], folds: int
+) -> list[Split]:
+    """Splits of pairs, in an order determined by their samples."""
+    keys = sample_keys(samples)[pairs].sum(axis=1)
+    return splits(keys, alike.astype(np.intp), folds)
 
 
 def _squares(samples: Array, pairs: Indices, factor: Array | None) -> Array:

@@ -22,25 +22,25 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 SCALES = (0.0625, 0.25, 1.0, 4.0)
-"""Root mean squares of the mapped samples in each column that are compared for a starting map."""
+"""Candidate root mean squares of the mapped samples in each column of a starting map."""
 
 TRIAL_STEPS = 8
-"""L-BFGS steps from each starting map before the best of them is followed."""
+"""L-BFGS steps from each starting map before the best is selected."""
 
 MOST_STEPS = 300
-"""L-BFGS steps from the best starting map at most."""
+"""Maximum number of L-BFGS steps from the best starting map."""
 
 GRADIENT = 1e-3
 """Relative gradient at which a descent ends."""
 
 SMALL_RIDGE, LARGE_RIDGE = 1e-3, 1.0
 """Multiples of the mean eigenvalue added to the scatter within classes for the two discriminants.
-On 509 spectra of 101 features the one ends 45 % lower than the other at δ = 0.001."""
+On 509 spectra with 101 features F is 45 % lower from one than from the other at δ = 0.001."""
 
 EPS = float(np.finfo(float).eps)
 
 FILLED = 0.1
-"""Size of the principal directions that fill a discriminant up to k columns."""
+"""Size of the principal directions that complete a discriminant to k columns."""
 
 
 def starting_maps(X: Array, classes: Indices, k: int) -> list[Array]:
@@ -80,7 +80,7 @@ def principal_map(variances: Array, k: int) -> Array:
 
 
 def _discriminant(variances: Array, means: Array, principal: Array, ridge: float) -> Array:
-    """The leading directions of Fisher's discriminant, those missing from the principal ones."""
+    """The leading directions of Fisher's discriminant, completed by principal ones."""
     d, k = principal.shape
     within = variances - means @ means.T
     shift = ridge * max(float(np.trace(within)), 0.0) / d + EPS * float(np.trace(variances))
@@ -102,18 +102,17 @@ def _of_unit_square(variances: Array, L: Array) -> Array:
 
 
 def scaled(problem: Problem, L: Array) -> Array:
-    """The multiple of L at which F is least, among a few."""
+    """The multiple of L with the smallest F, among a few."""
     if problem.domain.bounded:
         return problem.domain.rescale(L)
     return min((scale * L for scale in SCALES), key=problem.value)
 
 
 def at_rank(problem: Problem, maps: Iterable[Array], relaxed: Result, settings: Settings) -> Result:
-    """A local minimum over factors of the rank allowed, compared with the optimum of any rank.
+    """A local minimum over factors of limited rank, compared with the optimum of any rank.
 
-    The starts are that optimum, cut to the rank, and the given maps. The gap of its
-    certificate, by the bound of the `relaxed` optimum or its own, is what the limited rank costs at
-    most.
+    The starts are that optimum, truncated, and the given maps. The gap of its certificate, by the
+    bound of the `relaxed` optimum or its own, bounds the cost of the limit.
     """
     starts = [cut(relaxed.factor, settings), *(scaled(problem, L) for L in maps)]
     L = best_descent(problem, starts, settings, steps=MOST_STEPS)
@@ -132,7 +131,7 @@ def at_rank(problem: Problem, maps: Iterable[Array], relaxed: Result, settings: 
 def best_descent(
     problem: Problem, starts: Iterable[Array], settings: Settings, *, steps: int
 ) -> Array:
-    """A local minimum over factors with k columns: the best of the starts is followed."""
+    """A local minimum over factors with k columns, from the best of the starts."""
     objective, domain = problem.objective, problem.domain
 
     def down(L: Any, steps: int) -> Any:

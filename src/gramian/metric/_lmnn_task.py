@@ -1,4 +1,4 @@
-"""LMNN over all triplets, of which only those that matter are ever written down."""
+"""LMNN over all triplets, of which only the active ones are stored."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from scipy.optimize import minimize_scalar
 from gramian.arrays.places import Place, host, namespace, place_of
 from gramian.common import clock
 from gramian.constraints import other_class_neighbors
-from gramian.metric._impostors import Impostors
-from gramian.metric._standing import Standing
+from gramian.metric._impostors import Impostors, Standing
 from gramian.problems.local_metric import lmnn_of_keys
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 MOST = 30_000_000
-"""Active triplets at most; of more, those of the largest margins are kept."""
+"""Maximum number of active triplets; of more, those with the largest violations are kept."""
 
 FEW, OTHERS = 500, 1000
-"""Anchors, and samples beside them, that a first scale is chosen by."""
+"""Numbers of anchors and of other samples for the selection of an initial scale."""
 
 WIDEST, SCALED = 7.0, 0.02
-"""How far from the typical one its logarithm is looked for, and how exactly."""
+"""Range of its logarithm around a typical one, and the tolerance."""
 
 
 @dataclass(frozen=True)
 class Violated:
-    """The triplets that a factor violates, as ascending keys, and what they come to."""
+    """The triplets that a factor violates, as ascending keys, and F."""
 
     keys: Any
     count: int
@@ -42,7 +41,7 @@ class Violated:
 
 @dataclass(frozen=True)
 class LMNNTask:
-    """LMNN in coordinates where the pull is tr M; keys and samples live at one place."""
+    """LMNN in coordinates where the pull is tr M; keys and samples are on one device."""
 
     X: Any
     classes: Indices
@@ -50,9 +49,9 @@ class LMNNTask:
     """Targets (n × k)."""
     lam: float
     quick: Array
-    """A factor of the metric that the targets are nearest in."""
+    """A factor of the metric of the search for targets."""
     standing: Standing = field(default_factory=Standing)
-    """What searches for all anchors have left behind, on the host."""
+    """Stored results of searches for all anchors, on the host."""
 
     @classmethod
     def at(
@@ -70,7 +69,7 @@ class LMNNTask:
 
     @property
     def most(self) -> float:
-        """F(0): what is small beside it is rounding."""
+        """F(0), the scale of rounding errors."""
         sizes = np.bincount(self.classes)
         return self.lam * self.near.shape[1] * float(np.sum(sizes * (self.n - sizes)))
 
@@ -84,17 +83,15 @@ class LMNNTask:
         return self.place.put(np.empty(0, dtype=np.int64))
 
     def start(self, given: Array | None = None) -> Array:
-        """The best of the whitening, the quick metric and one that is given, each at its best
-        scale.
-
-        What a part of the samples has learned fits the others worse than either, where it is small.
+        """The best of the whitening, the metric of the search and a given one, each at its best
+        scale. A metric learned from a small part of the samples may be the worst of them.
         """
         known = [np.eye(self.X.shape[1]), self.quick, *([] if given is None else [given])]
-        known = [L for L in known if np.any(L)]  # 0 is what a fit without time has learned
+        known = [L for L in known if np.any(L)]  # 0 after a time limit
         return min((self._scaled(L) for L in known), key=lambda trial: trial[1])[0]
 
     def _spread(self, count: int) -> Indices:
-        """So many samples at most, evenly over all of them."""
+        """At most `count` samples, evenly spaced."""
         return np.linspace(0, self.n - 1, min(self.n, count)).astype(np.intp)
 
     def scaled(self, factor: Array) -> Array:
@@ -110,7 +107,7 @@ class LMNNTask:
         far = np.sum(Z[few] ** 2, axis=1)[:, None] + lengths - 2 * Z[few] @ beside.T
         close = np.sum((Z[few][:, None] - Z[near]) ** 2, axis=2)
         across = self.classes[few][:, None] != self.classes[some]
-        # Each target with a k-th of the others; for a scale float32 is enough.
+        # Each target with a k-th of the others; float32 suffices for a scale.
         each = [(far[:, j::k] - close[:, [j]])[across[:, j::k]] for j in range(k)]
         margins = np.sort(np.concatenate(each).astype(np.float32))
         sums, squares = (
@@ -130,9 +127,9 @@ class LMNNTask:
         return np.exp(0.5 * best.x) * factor, float(best.fun)
 
     def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> Violated:
-        """Every violated triplet of the anchors; the strongest where they are too many.
+        """Every violated triplet of the anchors, or the strongest if they are too many.
 
-        With a larger margin the keys are also those of triplets that are nearly violated.
+        With a larger margin the keys include triplets that are nearly violated.
         """
         if anchors.size == self.n and margin == 1.0 and self.standing.answers(factor):
             return self.standing.answer
@@ -152,14 +149,14 @@ class LMNNTask:
         return found
 
     def joined(self, keys: Any, others: Any) -> Any:
-        """The keys of both, each once."""
+        """The union of the keys."""
         xp = namespace(keys)
         both = xp.sort(xp.concat([keys, others]))
         fresh = xp.concat([xp.ones_like(both[:1], dtype=xp.bool), both[1:] != both[:-1]])
         return both[fresh]
 
     def some(self, keys: Any, factor: Array) -> Any:
-        """The keys, with those of the nearest impostors where they are few."""
+        """The keys, with those of the nearest impostors if they are few."""
         if keys.shape[0] >= self.n:
             return keys
         k, there = self.near.shape[1], self.place
@@ -178,5 +175,5 @@ class LMNNTask:
         return host(objective.gradient_factor(objective.image(self.place.put(factor))))
 
     def unmet(self, problem: Any, factor: Array, slack: float) -> Any:
-        """Which triplets of a problem are not met by more than the slack."""
+        """Which triplets of a problem are not satisfied with at least this slack."""
         return problem.objective.image(self.place.put(factor)).z < 1.0 + slack

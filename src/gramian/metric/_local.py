@@ -1,59 +1,192 @@
-"""Common parts of local metric learners: the metric of the neighbour search, and the ridge."""
+"""Common parts of local metric learners: the neighbour search, the ridge, the floor, the bound."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
+from gramian.arrays.dense import eigh, row_signs
+from gramian.certificate import relative
+from gramian.common.parameters import ABOVE_ZERO, BELOW_ONE, NOT_NEGATIVE, one_of, or_auto
+from gramian.common.storage import storable
+from gramian.constraints import other_class_neighbors, same_class_neighbors
+from gramian.estimators.parameters import with_parameters
+from gramian.maps import PairDistances
+from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric.kta import KTA
+from gramian.problems.local_metric import whitening
+from gramian.reductions.floor import Floor
+from gramian.reductions.scatter_whitening import ScatterWhitening
+from gramian.reductions.span import Span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-LOCAL_RULES = {
-    "neighbor_metric": one_of("kta", "euclidean"),
-    "ridge": or_auto(NOT_NEGATIVE),
-}
-
 RIDGE, CROWDED = 1e-3, 1.0
 """Ridge of the scatter of similar pairs, relative to its mean eigenvalue: by default, and with more
-than half as many directions as samples, where the scatter is poorly determined."""
+than half as many directions as samples, because the scatter is poorly determined then."""
+
+LEARNED, ENOUGH = 0.3, 10
+"""The learned part 1 − ρ of S, with this many samples per direction."""
+
+CLEAR = 16
+"""Largest number of columns of a rough starting point. For USPS it has 63 and the optimum 10:
+it doubles the number of evaluations, each of which takes four times as long."""
 
 
-def neighbor_metric(
-    X: Array, classes: Indices, metric: str, *, units: float | None = None, device: Any = None
-) -> tuple[Array, float | None]:
-    """A factor L of the metric for the neighbour search, KTA's or Euclidean, and KTA's λ in units.
+@storable
+@dataclass(frozen=True)
+class MaxMin:
+    """The minimum reached by a metric, and an upper bound on the minimum of any metric.
 
-    Euclidean neighbours depend on the features with the largest scale; alignment with the labels,
-    which needs one product XᵀX, gives better target neighbours. It uses the samples at unit size,
-    so that their scale has no effect. It is computed on the host, except for held-out neighbours,
-    which are the same everywhere: targets must not depend on the device. A given λ, in `units`,
-    needs no selection.
+    Attributes
+    ----------
+    value : float
+        The smallest distance or margin of the fitted metric, which the model maximises.
+    bound : float
+        An upper bound for all metrics of the model.
     """
-    size = float(np.sqrt(np.mean(X * X)))
-    if metric == "euclidean" or size == 0:
-        return np.eye(X.shape[1]), None
-    learner = KTA(tol=1e-2)._fit(X / size, classes, units=units, votes_on=device)
-    return learner.components_.T / size, learner.lam_ / learner._unit
+
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        return self.bound - self.value
+
+    @property
+    def relative_gap(self) -> float:
+        return relative(self.gap, self.value)
+
+    def __str__(self) -> str:
+        return (
+            f"smallest {self.value:.6g}, and no metric has more than {self.bound:.6g} "
+            f"(relative {self.relative_gap:.1e})"
+        )
 
 
-def neighbor_space(
-    samples: Array,
-    classes: Indices,
-    metric: str,
-    *,
-    units: float | None = None,
-    device: Any = None,
-) -> tuple[Array, float | None]:
-    """Samples for the neighbour search, original or mapped by KTA, and KTA's λ."""
-    if metric == "euclidean":
-        return samples, None
-    factor, units = neighbor_metric(samples, classes, metric, units=units, device=device)
-    return samples @ factor, units
+@with_parameters
+class LocalLearner(ShrunkLearner):
+    """A learner from nearest samples, whitened by the scatter of similar pairs.
+
+    Parameters
+    ----------
+    neighbor_metric : {"kta", "euclidean"}
+        The metric of the search for target neighbours and impostors: a quick alignment with the
+        labels (`KTA`), or the Euclidean metric of the features.
+    ridge : float or "auto"
+        Added to the scatter X_S of the similar pairs, in units of its mean eigenvalue. "auto" is
+        1e-3, or 1 if the dimension of the samples' span is more than half their number.
+
+    Attributes
+    ----------
+    ridge_ : float
+        The ridge used.
+    """
+
+    neighbor_metric: str = "kta"
+    ridge: float | str = "auto"
+
+    _rules: ClassVar = {
+        "neighbor_metric": one_of("kta", "euclidean"),
+        "ridge": or_auto(NOT_NEGATIVE),
+    }
+
+    def _amounts(self, samples: Array) -> dict[str, float]:
+        return {"ridge": ridge_for(self.ridge, samples)}
+
+    def _search_metric(self, X: Array, classes: Indices) -> tuple[Array, float | None]:
+        """A factor L of the metric for the neighbour search, KTA's or Euclidean, and KTA's λ in its
+        units; a λ that is known needs no selection.
+
+        Euclidean neighbours depend on the features with the largest scale; alignment with the
+        labels, which needs one product XᵀX, gives better target neighbours. It uses the samples at
+        unit size, so that their scale has no effect. It is computed on the host, except for
+        held-out neighbours, which are the same everywhere: targets must not depend on the device.
+        """
+        size = float(np.sqrt(np.mean(X * X)))
+        if self.neighbor_metric == "euclidean" or size == 0:
+            return np.eye(X.shape[1]), None
+        known = getattr(self, "_alignment_units", None)
+        learner = KTA(tol=1e-2)._fit(X / size, classes, units=known, votes_on=self.device)
+        return learner.components_.T / size, learner.lam_ / learner._unit
+
+
+@with_parameters
+class FlooredLearner(LocalLearner):
+    """A learner of local metrics with a floor and a smoothing.
+
+    Parameters
+    ----------
+    floor : float in [0, 1) or "auto"
+        ρ; 0 is the paper's model. "auto" is 0.7, and closer to 1 with fewer than ten samples per
+        feature; it is 0 if `rank` is given.
+
+    Attributes
+    ----------
+    mu_, floor_, ridge_ : float
+        The smoothing, the floor and the ridge used.
+    """
+
+    mu: float | str = "auto"
+    floor: float | str = "auto"
+
+    _rules: ClassVar = {"mu": or_auto(ABOVE_ZERO), "floor": or_auto(BELOW_ONE)}
+
+    def _check_sizes(self, n_samples: int) -> None:
+        super()._check_sizes(n_samples)
+        if self.floor != "auto":
+            self._refuse_full_rank("floor", float(self.floor), n_samples)
+
+    def _amounts(self, samples: Array) -> dict[str, float]:
+        floor = floor_for(self.floor, samples, self.rank)
+        return {**super()._amounts(samples), "floor": floor}
+
+    def _local_neighbors(
+        self, samples: Array, classes: Indices
+    ) -> tuple[Indices, Indices, float | None]:
+        """The targets and impostors of each sample, and λ of the metric of the search."""
+        quick, units = self._search_metric(samples, classes)
+        space, k, device = samples @ quick, self.n_neighbors, self.device
+        near = same_class_neighbors(space, classes, k, device=device)
+        return near, other_class_neighbors(space, classes, k, device=device), units
+
+    def _whitened(self, X: Array, similar: Indices) -> ScatterWhitening:
+        """The whitening by the scatter of similar pairs, along principal axes of the result.
+
+        Its coordinates do not depend on rotations of the features. Sets the ridge and the floor.
+        """
+        self.ridge_ = ridge_for(self.ridge, X)
+        R = whitening(X, similar, ridge=self.ridge_).matrix
+        Z = X @ R
+        self.floor_ = floor_for(self.floor, Z, self.rank)
+        _, axes = eigh(Z.T @ Z)
+        return ScatterWhitening(R @ (axes * row_signs((Z @ axes).T)))
+
+    def _above(
+        self, floor: Floor, span: Span, rough: Array | None, white: ScatterWhitening
+    ) -> Array | None:
+        """A starting point above the floor; None if the rough one mostly consists of the floor of
+        other pairs."""
+        start = floor.coordinates(self._begin(span, rough, white))
+        blurred = self.init is None and start is not None and start.shape[1] > CLEAR
+        return None if blurred else start
+
+
+def floor_for(floor: float | str, X: Array, rank: int | None = None) -> float:
+    """ρ; "auto" learns a smaller part of S if there are few samples per direction.
+
+    It is 0 with a rank limit, because a metric above a floor has full rank.
+    """
+    if floor != "auto":
+        return float(floor)
+    if rank is not None:
+        return 0.0
+    n, d = X.shape
+    return 1.0 - LEARNED * min(1.0, n / (ENOUGH * d))
 
 
 def targets_of(triplets: Indices) -> Indices:
@@ -68,3 +201,8 @@ def ridge_for(ridge: float | str, samples: Array) -> float:
         return float(ridge)
     n, order = samples.shape
     return CROWDED if 2 * order > n else RIDGE
+
+
+def distances(Z: Array, pairs: Indices) -> Array:
+    """‖z_i − z_j‖² of the pairs."""
+    return PairDistances(pairs, Z.shape[0]).bilinear(Z, Z)

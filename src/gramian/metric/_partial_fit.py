@@ -1,13 +1,13 @@
 """Metrics from chunks of samples: learners whose problem needs only sums over the samples.
 
-Kept are, of samples less a shift that the first chunk decides, the counts, the sums and the Gram
-matrix of every class. They add up over chunks, so that a metric from ten chunks is that of all
-samples at once, up to rounding.
+The counts, the sums and the Gram matrix of every class are stored, of samples minus the mean of the
+first chunk. They are added over chunks, so that a metric from ten chunks is that of all samples at
+once, up to rounding.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,19 +15,49 @@ from sklearn.utils.validation import validate_data
 
 from gramian.arrays.samples import naming_text, refuse_masked, refuse_odd_labels
 from gramian.common.memory import check_memory
+from gramian.common.parameters import NOT_NEGATIVE, or_auto
 from gramian.constraints import plainly
-from gramian.metric._base import MetricLearner, _refuse_continuous
-from gramian.metric._selection import unit
+from gramian.estimators.parameters import with_parameters
+from gramian.metric._base import MetricLearner
+from gramian.metric._input import CLASS_WEIGHT, refuse_continuous
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
-from gramian.problems.metric import kta_from_moments, linear_separation_from_scatter
-from gramian.problems.moments import Moments
 
 Array = NDArray[np.floating]
 
 
+@with_parameters
 class PartialFit(MetricLearner):
-    """`partial_fit` for a learner with `_problem_of(gram, sums, counts)`, which sets `lam_`."""
+    """`partial_fit` for a learner with `_problem_of(grams, sums, counts)`, which sets `lam_`.
+
+    Parameters
+    ----------
+    class_weight : "balanced" or dict, optional
+        Multiplicities of the samples of each class, times `sample_weight`: "balanced" gives all
+        classes equal total weight, n/(k n_c) for each of the n_c samples of one of k classes; a
+        dict has weights by class, default 1. Votes that select lam="auto" are not weighted.
+    rank : int, optional
+        The largest rank of M. F is minimised over factors with this number of columns, from several
+        starting maps (the optimum of any rank, truncated; discriminants; principal directions). The
+        certificate compares with the optimum of any rank: its gap bounds the cost of the limit.
+        With more than 3000 features and samples the default is 40.
+
+    Attributes
+    ----------
+    moments_ : dict
+        The sums of `partial_fit`, if it was called.
+    path_ : EvidencePath
+        The candidates for λ and their held-out errors, if lam="auto" selected one; `print` shows
+        the choice.
+    """
+
+    lam: float | str = "auto"
+    regularizer: str = "identity"
+    class_weight: Any = None
+    rank: int | None = None
+    init: Any = None
+
+    _rules: ClassVar = {"lam": or_auto(NOT_NEGATIVE), "class_weight": CLASS_WEIGHT}
 
     def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
         """The problem from the Gram matrix, sum and count of each class, of centred samples."""
@@ -36,16 +66,16 @@ class PartialFit(MetricLearner):
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Any:
         """Learn the metric from the samples of all calls together.
 
-        The first call, and one after `fit`, starts anew. With lam="auto" nothing can be held out,
-        and λ has its unit (1/ḡ² for `KTA`, 2/‖L_S‖ for `LinearSeparation`); for a given `lam` the
-        metric is that of `fit` with all samples at once.
+        The first call, and one after `fit`, starts from zero. With lam="auto" no samples can be
+        held out, and λ is its unit (1/ḡ² for `KTA`, 2/‖L_S‖ for `LinearSeparation`); for a given
+        `lam` the metric is that of `fit` with all samples at once.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         classes : labels of all classes, optional
-            Needed in the first call where its samples are not of all classes.
+            Required in the first call unless its samples include all classes.
         """
         self._check_parameters()
         for name in ("kernel", "class_weight"):
@@ -57,7 +87,7 @@ class PartialFit(MetricLearner):
         with naming_text(X):
             X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
         labels = np.asarray(y)
-        _refuse_continuous(labels)
+        refuse_continuous(labels)
         if first:
             self._begin_moments(X, np.unique(labels if classes is None else classes))
         self._add(X, labels)
@@ -120,35 +150,3 @@ class PartialFit(MetricLearner):
         gram = grams.sum(axis=0)
         problem = self._problem_of(grams, centred, counts)
         self._solve(problem, Dense(0.5 * (gram + gram.T), lower=0.0), None)
-
-    def _labelled(self, X: Any, y: Any) -> Any:
-        self._forget("moments_")
-        return super()._labelled(X, y)
-
-    def _tupled(self, given: Any, X: Any, width: int) -> Any:
-        self._forget("moments_")
-        return super()._tupled(given, X, width)
-
-
-class PartialAlignment(PartialFit):
-    """`partial_fit` of `KTA`."""
-
-    def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
-        gram = grams.sum(axis=0)
-        if not self.center:
-            raise ValueError("partial_fit centres the samples: center=False is for fit")
-        data = Moments(Dense(0.5 * (gram + gram.T), lower=0.0), sums, counts, float(gram.trace()))
-        auto = self.lam == "auto"
-        self.lam_ = unit(data, int(counts.sum())) if auto else float(self.lam)
-        return kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-
-
-class PartialSeparation(PartialFit):
-    """`partial_fit` of `LinearSeparation`."""
-
-    def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
-        # L_S = Σ_c (2n_c − n) G_c − 2 Σ_c s_c s_cᵀ + ssᵀ, as in `signed_scatter`; s = 0 here
-        signed = np.einsum("c,cij->ij", 2 * counts - counts.sum(), grams) - 2 * sums @ sums.T
-        scatter = Dense(0.5 * (signed + signed.T))
-        self.lam_ = self._unit(scatter) if self.lam == "auto" else float(self.lam)
-        return linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)

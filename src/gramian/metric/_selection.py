@@ -13,19 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.samples import row_squares
 from gramian.common import clock
-from gramian.estimators.path import (
-    NEIGHBOUR_ERROR,
-    EvidencePath,
-    chosen_by,
-)
+from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
+    PLAIN,
     SINGLE,
     SOUGHT,
     outvoting,
@@ -78,41 +74,6 @@ def directions(data: Moments, n: int) -> int:
     return max(1, int(np.sum(values > values[-1] * data.order * np.finfo(float).eps)))
 
 
-def choose_weight(
-    data: Moments,
-    X: Any,
-    classes: Indices,
-    *,
-    centered: bool,
-    weights: Array | None = None,
-    regularizer: str,
-    n_components: int | None,
-    rank: int | None,
-    device: Any = None,
-) -> EvidencePath:
-    """The λ selected by the 3 nearest neighbours of held-out samples.
-
-    With ‖M − I‖² the path begins with λ = 0, the Euclidean metric, and another λ must be clearly
-    better. The moments without the held-out samples are computed by subtraction, and one
-    eigendecomposition of them serves the whole path; if P₊ removes much of the selected metric, the
-    true optimum is evaluated as well. The result does not depend on the order of the samples and is
-    deterministic. `weights` of samples affect the moments, not the votes.
-    """
-    mean = data.mean if centered else np.zeros(X.shape[1])
-    assert mean is not None
-    return weigh(
-        data,
-        classes,
-        raw_keys(X, data.spectrum[1][:, -1], mean),
-        lambda rows: _dense_rows(X, rows) - mean,
-        counted=weights,
-        regularizer=regularizer,
-        n_components=n_components,
-        rank=rank,
-        device=device,
-    )
-
-
 def weigh(
     data: Moments,
     classes: Indices,
@@ -125,9 +86,16 @@ def weigh(
     rank: int | None,
     device: Any = None,
 ) -> EvidencePath:
-    """`choose_weight` from the keys of the samples and access to some of them, minus their mean.
+    """The λ selected by the 3 nearest neighbours of held-out samples.
 
-    `counted` is the weight of each sample in the moments, default 1.
+    With ‖M − I‖² the path begins with λ = 0, the Euclidean metric, and another λ must be clearly
+    better. The moments without the held-out samples are computed by subtraction, and one
+    eigendecomposition of them serves the whole path; if P₊ removes much of the selected metric, the
+    true optimum is evaluated as well. The result does not depend on the order of the samples and is
+    deterministic.
+
+    `keys` are those of `raw_keys`, `rows_of` gives some of the samples minus their mean, and
+    `counted` is the weight of each sample in the moments, default 1; votes are not weighted.
     """
     times = np.ones(classes.size) if counted is None else counted
     plain = regularizer == "identity" and rank is None
@@ -169,7 +137,7 @@ def _taken(
     true = np.zeros(weights.size, dtype=bool)
     while True:
         path = chosen_by([losses], weights, parameter="lam", measure=NEIGHBOUR_ERROR,
-                         nothing="Euclid's metric" if plain else "the least weight",
+                         nothing=PLAIN if plain else "the least weight",
                          choose=outvoting)  # fmt: skip
         best = path.chosen
         if true[best] or not any(model.cut(weights[best]) > CUT for model in models):
@@ -311,8 +279,3 @@ def _class_sums(samples: Array, classes: Indices, weights: Array, c: int) -> Arr
     """XᵀY over all c classes, some of which may be absent."""
     sums, counts = class_sums(samples, classes, weights)
     return np.pad(sums, ((0, 0), (0, c - counts.size)))
-
-
-def _dense_rows(X: Any, rows: Indices) -> Array:
-    chosen = X[rows]
-    return chosen.toarray() if sp.issparse(chosen) else np.asarray(chosen, dtype=float)

@@ -9,34 +9,40 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from gramian.arrays.dense import eigh
 from gramian.common import clock
 from gramian.common.parameters import SHARE, or_auto
+from gramian.constraints import check_class_sizes
+from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._evidence import (
     FEWEST,
     MANY,
     PAIR_ERROR,
+    PLAIN,
     TRIPLET_ERROR,
     Candidates,
     Split,
+    Trial,
+    joined_pairs,
     judged,
     of_neighbours,
     of_pairs,
     of_triplets,
+    pair_splits,
     per_sample,
     repeats_for,
     sample_keys,
     splits,
 )
-from gramian.metric._view import principal_view
+from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
 from gramian.reductions.base import Reduction, Substitution
 from gramian.reductions.scatter_whitening import ScatterWhitening
@@ -44,9 +50,6 @@ from gramian.reductions.span import Span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
-
-Metrics = Callable[[Callable[[Any], Any]], Candidates]
-"""From a fit of a rough metric to all candidates."""
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 """α, from the Euclidean to the learned metric."""
@@ -59,8 +62,6 @@ ROUGH = 1e-2
 
 JUDGED = 0.5
 """Fraction of the remaining time for the selection of α, and of that for the fit of a fold."""
-
-PLAIN = "Euclid's metric"
 
 
 def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
@@ -79,91 +80,135 @@ def _scale(factor: Array, plain: Array, gram: Any) -> float:
     return size / own if size > 0 and own > 0 else 1.0
 
 
+@with_parameters
 class ShrunkLearner(MetricLearner):
     """A metric learner with the parameter `shrinkage`; sets `shrinkage_` and `path_`.
 
     Each `_shrink_by_…` selects α and returns a factor of a rough metric as a starting point, or
-    None. `fixed` are parameters shared by subsets of the samples, such as λ of the alignment for
-    the neighbour search, in its units.
+    None.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Number of target neighbours (of the same class) and of impostors (of other classes) of each
+        sample.
+    shrinkage : float in [0, 1] or "auto"
+        α of M = (1 − α) M̂ + α c I, where M̂ is the optimum of the problem above and c I the multiple
+        of the Euclidean metric with the same mean square over the samples: 0 is the model itself,
+        1 the Euclidean metric. "auto" selects α by held-out neighbours, pairs or triplets; it is 0
+        if `rank` is given, or if there are too few samples to hold out.
+    rank : int, optional
+        The largest rank of M. F is minimised over factors with this number of columns, from several
+        starting maps (the optimum of any rank, truncated; discriminants; principal directions). The
+        certificate compares with the optimum of any rank: its gap bounds the cost of the limit.
+        `shrinkage`, or `floor`, above 0 gives full rank and raises an error with a rank.
+
+    Attributes
+    ----------
+    shrinkage_ : float
+        α. `result_` and `certificate_` are those of M̂.
+    path_ : EvidencePath
+        The candidates for α and their held-out errors, if shrinkage="auto" selected one; `print`
+        shows the choice.
     """
+
+    n_neighbors: int = 3
+    shrinkage: float | str = "auto"
+    rank: int | None = None
+    init: Any = None
 
     _rules: ClassVar = {"shrinkage": or_auto(SHARE)}
     _rough_tol: ClassVar[float] = ROUGH
 
-    aligned_by: float | None = None
-    """That λ, if it was set for this subset."""
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn the metric from labelled samples.
 
-    def _arranged(self, X: Any, classes: Indices) -> tuple[Span, Indices, Indices]:
-        """Samples in the coordinates of the learner, their classes, and their rows in X.
-
-        They are sorted by `sample_keys`, which do not depend on the order of the rows or rotations
-        of the features: evenly spaced subsets are then invariant, too.
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
         """
+        X, classes = self._labelled(X, y)
+        self._check(X.shape[0])
+        check_class_sizes(classes, self.classes_, self.n_neighbors)
         X, classes, _, rows = self._in_order(X, classes)
         span = self._dense_view(X)
-        if not span.exact:
-            return span, classes, rows
-        span, order = by_keys(span)
-        return span, classes[order], rows[order]
+        if span.exact:
+            span, order = by_keys(span)
+            classes, rows = classes[order], rows[order]
+        self._fit_labels(span, classes, rows)
+        return self
+
+    def _fit_labels(self, span: Span, classes: Indices, rows: Indices) -> None:
+        """Fit to samples in the coordinates of the learner; `rows` are their rows in X.
+
+        They are sorted by `sample_keys`, so that evenly spaced subsets do not depend on the order
+        of the rows or rotations of the features.
+        """
+        raise NotImplementedError
 
     def _dense_view(self, X: Any) -> Span:
         """Dense samples along their principal axes."""
         return principal_view(X, type(self).__name__)
 
-    def _shrink_by_labels(
-        self, samples: Array, classes: Indices, *, units: float | None = None, **fixed: Any
-    ) -> Array | None:
-        """Select α by the neighbours of held-out samples."""
-        # A class too small for every fold is only excluded from the evaluation.
-        judged = np.flatnonzero(np.bincount(classes)[classes] >= 2 * FOLDS)
-        named = np.unique(classes[judged], return_inverse=True)[1]
-        if self._given_shrinkage() or judged.size < FEWEST or named.max() == 0:
-            return None
-        points = samples[judged]
+    def _amounts(self, samples: Array) -> dict[str, float]:
+        """Values of parameters for these samples that are also used for subsets."""
+        return {}
 
-        def losses(split: Split, metrics: Metrics) -> list[Array]:
-            least = int(np.bincount(named[split.kept]).min())
-            near = {"n_neighbors": min(self.n_neighbors, least - 1)}
-            part = points[split.kept], named[split.kept]
-            candidates = metrics(lambda inner: inner.set_params(**near).fit(*part))
+    def _shrink_by_labels(
+        self, samples: Array, classes: Indices, units: float | None = None
+    ) -> Array | None:
+        """Select α by the neighbours of held-out samples; `units` is λ of the neighbour search."""
+        if self._given_shrinkage():
+            return None
+        trial = Trial.of(samples, classes, 2 * FOLDS, _folds, repeats_for)
+        if trial is None:
+            return None
+        points, named = trial.samples, trial.classes
+
+        def fit(inner: Any, split: Split) -> Any:
+            near = min(self.n_neighbors, int(np.bincount(named[split.kept]).min()) - 1)
+            return inner.set_params(n_neighbors=near).fit(*trial.part(split))
+
+        def losses(split: Split, candidates: Candidates) -> list[Array]:
             return of_neighbours(points, named, split, candidates)
 
-        repeats = repeats_for(named.size)
-        folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1], repeats)
         # A λ selected on all samples would use information of the held-out ones.
         shared = units if named.size > MANY else None
-        return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed, shared)
+        return self._judge(samples, trial.folds, fit, losses, NEIGHBOUR_ERROR, shared)
 
     def _shrink_by_pairs(
-        self, samples: Array, similar: Indices, dissimilar: Indices, **fixed: Any
+        self, samples: Array, similar: Indices, dissimilar: Indices
     ) -> Array | None:
         """Select α by the order of the distances of held-out pairs."""
         if self._given_shrinkage() or min(len(similar), len(dissimilar)) < FEWEST:
             return None
         pairs, alike = joined_pairs(similar, dissimilar)
 
-        def losses(split: Split, metrics: Metrics) -> list[Array]:
-            part, same = pairs[split.kept], alike[split.kept]
-            candidates = metrics(lambda inner: inner.fit_pairs(part, same, X=samples))
+        def fit(inner: Any, split: Split) -> Any:
+            return inner.fit_pairs(pairs[split.kept], alike[split.kept], X=samples)
+
+        def losses(split: Split, candidates: Candidates) -> list[Array]:
             return of_pairs(samples, pairs[split.held], alike[split.held], candidates)
 
         folds = pair_splits(samples, pairs, alike, _folds(alike.size))
-        return self._judge(samples, folds, losses, PAIR_ERROR, fixed)
+        return self._judge(samples, folds, fit, losses, PAIR_ERROR)
 
-    def _shrink_by_triplets(self, samples: Array, triplets: Indices, **fixed: Any) -> Array | None:
+    def _shrink_by_triplets(self, samples: Array, triplets: Indices) -> Array | None:
         """Select α by the triplets of held-out anchors."""
         anchors, place = np.unique(triplets[:, 0], return_inverse=True)
         if self._given_shrinkage() or anchors.size < 2 * FEWEST:
             return None
 
-        def losses(split: Split, metrics: Metrics) -> list[Array]:
-            used, left = (triplets[np.isin(place, part)] for part in (split.kept, split.held))
-            candidates = metrics(lambda inner: inner.fit_triplets(used, X=samples))
-            return of_triplets(samples, left, candidates)
+        def fit(inner: Any, split: Split) -> Any:
+            return inner.fit_triplets(triplets[np.isin(place, split.kept)], X=samples)
+
+        def losses(split: Split, candidates: Candidates) -> list[Array]:
+            return of_triplets(samples, triplets[np.isin(place, split.held)], candidates)
 
         alone = np.zeros(anchors.size, dtype=np.intp)
         folds = splits(sample_keys(samples)[anchors], alone, _folds(anchors.size))
-        return self._judge(samples, folds, losses, TRIPLET_ERROR, fixed)
+        return self._judge(samples, folds, fit, losses, TRIPLET_ERROR)
 
     def _check_sizes(self, n_samples: int) -> None:
         super()._check_sizes(n_samples)
@@ -190,24 +235,23 @@ class ShrunkLearner(MetricLearner):
         self,
         samples: Array,
         folds: list[Split],
-        losses: Callable[[Split, Metrics], list[Array]],
+        fit: Callable[[Any, Split], Any],
+        losses: Callable[[Split, Candidates], list[Array]],
         measure: str,
-        fixed: dict[str, Any],
         units: float | None = None,
     ) -> Array | None:
-        gram, rough = samples.T @ samples, []
+        gram, rough, fixed = samples.T @ samples, list[Array](), self._amounts(samples)
 
-        def metrics(fit: Callable[[Any], Any]) -> Candidates:
+        def judge(split: Split) -> list[Array]:
             with clock.share(JUDGED):  # the rest is for the evaluation and the other folds
-                factor = self._rough(fit, {"time_limit": None, **fixed}, units)
-            rough.append(factor)
+                rough.append(self._rough(lambda inner: fit(inner, split), fixed, units))
             if clock.interrupted():
                 raise KeyboardInterrupt
-            return self._candidates(factor, gram)
+            return losses(split, self._candidates(rough[-1], gram))
 
         try:
             with clock.share(JUDGED):
-                found = judged(folds, lambda split: losses(split, metrics))
+                found = judged(folds, judge)
         except ValueError:  # a subset may be invalid: no pair, no variance
             return None
         if found is not None:
@@ -220,14 +264,14 @@ class ShrunkLearner(MetricLearner):
         return rough[-1] if rough and np.any(rough[-1]) else None  # 0 after a time limit
 
     def _rough(
-        self, fit: Callable[[Any], Any], fixed: dict[str, Any], units: float | None
+        self, fit: Callable[[Any], Any], fixed: dict[str, float], units: float | None
     ) -> Array:
         """A factor of the metric without shrinkage, to a rough tolerance."""
         plain = {"shrinkage": 0.0, "n_components": None, "init": None, "progress": False}
-        loose = {"tol": max(self.tol, self._rough_tol)}
+        loose = {"tol": max(self.tol, self._rough_tol), "time_limit": None}
         kernel = {"kernel": None} if hasattr(self, "kernel") else {}
         inner = clone(self).set_params(**plain, **loose, **kernel, **fixed)
-        inner.aligned_by = units
+        inner._alignment_units = units
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             factor: Array = fit(inner).components_.T
@@ -261,7 +305,7 @@ class ShrunkLearner(MetricLearner):
                 self.path_ = replace(self.path_, chosen=0)
         elif not np.any(factor) and self.shrinkage_ == 0:
             warnings.warn(
-                "the optimum is M = 0, for no direction speaks for what was given, and transform "
+                "the optimum is M = 0: no direction separates what was given, and transform "
                 f'has a column of zeros: shrinkage="auto" without a rank would keep {PLAIN}',
                 stacklevel=4,
             )
@@ -277,24 +321,25 @@ class ShrunkLearner(MetricLearner):
         return factor, gram, Substitution(span.matrix).factor(white.matrix)
 
 
-def by_keys(span: Span) -> tuple[Span, Indices]:
-    """The samples sorted by their keys, and the order."""
-    order = np.argsort(sample_keys(span.X), kind="stable")
-    return replace(span, X=span.X[order]), order
+class TripletFits(ShrunkLearner):
+    """A learner with `fit_triplets`."""
 
+    def fit_triplets(self, triplets: Any, *, X: Any = None) -> Self:
+        """Learn the metric from triplets (anchor, same, other).
 
-def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:
-    """All pairs, and the mask of similar ones."""
-    alike = np.repeat([True, False], [len(similar), len(dissimilar)])
-    return np.vstack([similar, dissimilar]), alike
+        Parameters
+        ----------
+        triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+        """
+        samples, indices = self._tripled(triplets, X)
+        self._check(samples.shape[0])
+        self._fit_triplets(self._dense_view(samples), indices)
+        return self
 
-
-def pair_splits(
-    samples: Array, pairs: Indices, alike: NDArray[np.bool_], folds: int
-) -> list[Split]:
-    """Splits of pairs, in an order determined by their samples."""
-    keys = sample_keys(samples)[pairs].sum(axis=1)
-    return splits(keys, alike.astype(np.intp), folds)
+    def _fit_triplets(self, span: Span, triplets: Indices) -> None:
+        """Fit to triplets of samples in the coordinates of the learner."""
+        raise NotImplementedError
 
 
 def _folds(count: int) -> int:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from gramian.arrays.errstate import OwnErrstate, under_own_errstate
 from gramian.arrays.samples import refuse_masked
 from gramian.maps import PairDistances
-from gramian.metric._weak_input import blocks, marks, tuples, vectors
+from gramian.metric._input import blocks, marks, tuples, vectors
 
 Array = NDArray[np.floating]
 

@@ -1,4 +1,4 @@
-"""Samples in the coordinates of the learner, without constant columns.
+"""Samples in the coordinates of the learner: features, or the span of a kernel's feature space.
 
 Distances only depend on directions in which the samples vary. All quantities that depend on the
 number of directions (a ridge, a floor, the unit of a weight) count only these.
@@ -6,16 +6,29 @@ number of directions (a ridge, a floor, the unit of a weight) count only these.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh, row_signs
-from gramian.metric._canonical import varying_columns
-from gramian.reductions.span import Span, dense_span, span_of
+from gramian.arrays.samples import near_origin
+from gramian.common.memory import check_memory
+from gramian.estimators.kernel_functions import (
+    check_kernel,
+    kernel_values,
+    value_rounding,
+    with_bandwidth,
+)
+from gramian.estimators.parameters import with_parameters
+from gramian.metric._base import MetricLearner
+from gramian.metric._evidence import sample_keys
+from gramian.metric._input import varying_columns
+from gramian.reductions.span import MATRICES, Span, dense_span, kernel_span, linear_span, span_of
 
 Array = NDArray[np.floating]
 
@@ -57,6 +70,12 @@ def along_axes(span: Span) -> Span:
     return Span(matrix, np.ascontiguousarray(span.X @ axes), centered=True)
 
 
+def by_keys(span: Span) -> tuple[Span, NDArray[np.intp]]:
+    """The samples sorted by their keys, and the order."""
+    order = np.argsort(sample_keys(span.X), kind="stable")
+    return replace(span, X=span.X[order]), order
+
+
 def _chosen(X: Any, columns: NDArray[np.intp]) -> Any:
     """Some columns, in the memory order of the array."""
     return X[:, columns] if sp.issparse(X) else np.take(X, columns, axis=1)
@@ -91,3 +110,113 @@ def _principal_axes(samples: Array) -> Array | None:
     axes = axes[:, ::-1] if basis is None else basis @ axes[:, ::-1]
     signs = row_signs((samples @ axes).T)
     return np.asarray(axes * signs)
+
+
+@with_parameters
+class KernelMetricLearner(MetricLearner):
+    """A metric learner with the parameters `kernel` and `kernel_params`.
+
+    With a kernel the metric is M = ΦᵀWAWᵀΦ, where the rows of Φ are the mapped samples and the
+    columns of W give an orthonormal basis of their span; A is learned from the coordinates ΦΦᵀW of
+    the samples like a metric of features. `dual_components_` (n_components × n_samples) replaces
+    `components_`, and the samples of the fit are stored as `X_fit_`.
+
+    Parameters
+    ----------
+    kernel : str or callable, optional
+        Learn in the feature space of a kernel: a name of scikit-learn's, or a function of two
+        sample matrices that returns the matrix of kernel values. The model is exact in the span of
+        the samples, and stores n × n matrices.
+    kernel_params : dict, optional
+        Parameters of the kernel; γ of "rbf" is 1/Σ_j var(X_j) by default.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        Lᵀ, rows in decreasing order of the variance of the mapped samples. With a kernel it is
+        replaced by `dual_components_`, the weights of the samples of the fit in each row.
+    """
+
+    kernel: str | Callable[..., Array] | None = None
+    kernel_params: dict[str, Any] | None = None
+
+    def _view(self, X: Any, *, center: bool = True) -> Span:
+        """Samples in the coordinates of the learner: features, or the kernel's span."""
+        if self.kernel is None:
+            return varying_view(X, center=center)
+        check_kernel(self.kernel)
+        n = X.shape[0]
+        check_memory(
+            8 * MATRICES * n * n,
+            f"{type(self).__name__} with a kernel holds {n} × {n} matrices",
+            "fit to a part of the samples, or map them first with "
+            "sklearn.kernel_approximation.Nystroem",
+        )
+        self.kernel_params_: dict[str, Any] = with_bandwidth(self.kernel, self.kernel_params, X)
+        # Centring a linear kernel only translates the mapped samples if they are shifted.
+        self.X_fit_ = near_origin(X).copy() if self.kernel == "linear" and center else X.copy()
+        found = linear_span(self.X_fit_, center=center) if self.kernel == "linear" else None
+        if found is None:
+            values = self._kernel_values(self.X_fit_, self.X_fit_)
+            eps = value_rounding(self.kernel, self.kernel_params_, self.X_fit_)
+            found = kernel_span(values, center=center, eps=eps)
+        if found is None:
+            raise ValueError("the kernel is the same for all pairs of samples: nothing to learn")
+        samples, weights = found
+        return Span(weights, samples, centered=center)
+
+    def _dense_view(self, X: Any) -> Span:
+        """`_view` as a dense array, along principal axes."""
+        if self.kernel is None:
+            return principal_view(X, type(self).__name__)
+        view = self._view(X)
+        return along_axes(view) if self.kernel == "linear" else view
+
+    def _kernel_values(self, X: Any, Z: Any) -> Array:
+        return kernel_values(self.kernel, self.kernel_params_, X, Z)
+
+    def _in_features(self, directions: Array) -> Array:
+        return directions if self.kernel is None else np.asarray(directions @ self.X_fit_)
+
+    def _keep(self, directions: Array) -> None:
+        if self.kernel is None:
+            self._forget("dual_components_", "X_fit_", "kernel_params_")
+            super()._keep(directions)
+        else:
+            self._forget("components_")
+            self.dual_components_ = directions
+
+    def _start(self, basis: Array | None) -> Array | None:
+        """The directions of `init`, projected on the span of these samples."""
+        if self.kernel is None or self.init is None:
+            return super()._start(basis)
+        check_is_fitted(
+            self.init, "dual_components_", msg="with a kernel, init must be fitted with one too"
+        )
+        across = self._kernel_values(self.X_fit_, self.init.X_fit_)
+        assert basis is not None
+        return np.asarray(basis.T @ (across @ self.init.dual_components_.T))
+
+    def _mapping(self) -> Callable[[Any], Array]:
+        if self.kernel is None:
+            return super()._mapping()
+        kernel, params = self.kernel, self.kernel_params_
+        samples, dual = self.X_fit_, self.dual_components_.T
+
+        def mapped(X: Any) -> Array:
+            values = kernel_values(kernel, params, X, samples) @ dual
+            return values.astype(X.dtype, copy=False)
+
+        return mapped
+
+    def get_mahalanobis_matrix(self) -> Array:
+        """M = LLᵀ as a dense (n_features, n_features) array; not available with a kernel."""
+        if self.kernel is not None:
+            raise ValueError(
+                "a metric learned with a kernel is no matrix of the features: use transform, "
+                "pair_distance or get_metric"
+            )
+        return super().get_mahalanobis_matrix()
+
+    def _most_directions(self, n_samples: int) -> int:
+        return super()._most_directions(n_samples) if self.kernel is None else n_samples

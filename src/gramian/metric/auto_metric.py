@@ -1,4 +1,4 @@
-"""The metric learner that held-out samples choose."""
+"""Selection of the metric learner on held-out samples."""
 
 from __future__ import annotations
 
@@ -12,60 +12,51 @@ from gramian.common.parameters import TOLERANCE
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._choice import CandidatePath, choose_learner
-from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner, by_keys
-from gramian.metric._view import principal_view
+from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner
+from gramian.metric._view import by_keys, principal_view
 from gramian.metric.dml_eig import DMLEig
 from gramian.metric.kta import KTA
 from gramian.metric.lmnn import LMNN
 from gramian.metric.lmnn_eig import LMNNEig
 from gramian.objectives.matrices import DENSE_ORDER
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN, LMNNEig)
-"""Learners from nearest samples, in the order in which they are tried after KTA."""
+"""Local learners, in the order in which they are evaluated after KTA."""
 
 TARGETS = 3
-"""Targets of each sample, fewer where the smallest class has fewer."""
+"""Targets of each sample, fewer if the smallest class has fewer samples."""
 
 
 @with_parameters
 class AutoMetric(MetricLearner):
-    """Learn the metric of the learner that does best on held-out samples.
+    """Learn the metric of the learner that is best on held-out samples.
 
-    `KTA`, `DMLEig`, `LMNN` and `LMNNEig` are fitted roughly to parts of the samples, and the 3
-    nearest neighbours of the held-out samples decide between them, between mixtures of their
-    metrics with Euclid's, and Euclid's metric itself. The learner taken is then fitted to all
-    samples. Samples are divided by their root mean square first, so that a common unit of the
-    features does not matter; features of different units should be standardised.
+    `KTA`, `DMLEig`, `LMNN` and `LMNNEig` are fitted roughly to parts of the samples. The 3 nearest
+    neighbours of held-out samples select one of them, or a mixture of its metric with Euclid's, or
+    Euclid's metric itself. The chosen learner is then fitted to all samples. Samples are divided by
+    their root mean square first, so that a common unit of the features has no effect; features of
+    different units should be standardised.
 
     Parameters
     ----------
-    n_components : int, optional
-        How many directions `transform` returns; by default all.
     rank : int, optional
-        The largest rank of M. Euclid's metric, which has full rank, is no candidate then.
+        The largest rank of M. Euclid's metric, which has full rank, is then not a candidate.
     time_limit : float, optional
-        Seconds of the whole fit. Candidates that half of it does not suffice for are left out,
-        the first of them, `KTA`, last.
-    solver, tol, max_iter, random_state, progress, device :
-        As in `gramian.minimize`, for the learner taken.
+        Seconds of the whole fit. Half of it is for the selection; candidates that do not fit into
+        it are left out, the first of them, `KTA`, last.
 
     Attributes
     ----------
     learner_ : fitted metric learner
-        The one taken; `KTA` with `lam` = 0 where Euclid's metric is kept.
+        The chosen one; `KTA` with `lam` = 0 for Euclid's metric.
     path_ : CandidatePath
         The candidates, their held-out errors and the choice: `print` shows the table. Its
-        `nested_error` accounts for the choice. Missing where there are too few samples to hold
-        out: `KTA` is taken then.
-    components_ : array of shape (n_components, n_features)
-        Lᵀ, rows in decreasing order of the variance of the mapped samples.
+        `nested_error` includes the selection. Missing if there are too few samples to hold out:
+        `KTA` is chosen then.
     result_, certificate_ :
         Those of `learner_`, for the divided samples.
-    classes_, n_features_in_, feature_names_in_, n_iter_ :
-        As in scikit-learn.
 
     Examples
     --------
@@ -102,7 +93,7 @@ class AutoMetric(MetricLearner):
     def _evidence(self, X: Any, classes: Indices) -> tuple[float, CandidatePath | None]:
         """The root mean square of the samples, and the choice between the learners.
 
-        Where samples and features are too many to decompose a matrix, `KTA` is the only candidate.
+        If a matrix of their order is too large to decompose, `KTA` is the only candidate.
         """
         if min(X.shape) > DENSE_ORDER:
             return 1.0, None
@@ -113,18 +104,19 @@ class AutoMetric(MetricLearner):
         aligned = self._candidate(KTA, tol=max(self.tol, ROUGH))
         others = self._local(classes)
         with clock.share(JUDGED):
-            path = choose_learner(span.X / size, classes[order], aligned, others, self._plain)
+            plain = self.rank is None
+            path = choose_learner(span.X / size, classes[order], aligned, others, plain)
         return size, path
 
     def _local(self, classes: Indices) -> list[ShrunkLearner]:
-        """The learners from nearest samples; none where a class has a single sample."""
+        """The local learners; none if a class has a single sample."""
         near = min(TARGETS, int(np.bincount(classes).min()) - 1)
         return [self._candidate(kind, n_neighbors=near) for kind in LOCAL] if near > 0 else []
 
     def _fitted(
         self, path: CandidatePath | None, X: Any, y: NDArray[Any], classes: Indices
     ) -> MetricLearner:
-        """The learner taken, fitted to all samples."""
+        """The chosen learner, fitted to all samples."""
         kta: KTA = self._candidate(KTA, progress=self.progress)
         if path is None:
             return kta.fit(X, y)
@@ -137,17 +129,12 @@ class AutoMetric(MetricLearner):
         fitted: MetricLearner = learner.fit(X, y)
         return fitted
 
-    @property
-    def _plain(self) -> bool:
-        """Whether Euclid's metric can be the answer."""
-        return self.rank is None
-
     def _candidate(self, kind: Any, **changes: Any) -> Any:
         names = ("n_components", "solver", "rank", "tol", "max_iter", "random_state", "device")
         return kind(**{**{name: getattr(self, name) for name in names}, **changes})
 
     def _adopt(self, size: float) -> AutoMetric:
-        """Take over the attributes of the learner, in the units of the samples given."""
+        """Take the attributes of the learner, in the units of the given samples."""
         self.learner_._keep(self.learner_.components_ / size)
         self._keep(self.learner_.components_)
         self._n_features_out = self.components_.shape[0]

@@ -1,4 +1,4 @@
-"""Collapsing classes: a metric, or a map to few dimensions, in which classes lie apart."""
+"""Collapsing classes: a metric, or a map to few dimensions, that separates classes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,9 @@ from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
 from gramian.metric._base import MetricLearner
-from gramian.metric._evidence import (
-    FEWEST,
-    Candidates,
-    Split,
-    judged,
-    of_neighbours,
-    per_sample,
-    repeats_for,
-    sample_keys,
-    splits,
-)
+from gramian.metric._evidence import Candidates, Split, Trial, repeats_for
 from gramian.metric._few_columns import best_descent, scaled, starting_maps
-from gramian.metric._shrinkage import by_keys
-from gramian.metric._view import principal_view
+from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 from gramian.problems.class_collapse import collapse_of_batches, target_unit
@@ -44,30 +33,30 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 BATCH = 1500
-"""Samples that an anchor is compared with at most, a batch: its pairs take 18 MB."""
+"""Maximum number of samples of a batch, within which pairs are formed: 18 MB."""
 
 MOST = 8 * BATCH
-"""Samples used at most, evenly spread over all."""
+"""Maximum number of samples used, evenly spaced."""
 
 RIDGES = (0.1, 0.03, 0.01, 0.001)
-"""δ that are tried, each from the map of the one before."""
+"""Candidates for δ, each started from the map of the previous one."""
 
 JUDGED, JUDGED_STEPS = 400, 12
-"""Samples of a fold that a map is fitted to at most, and L-BFGS steps for each δ."""
+"""Maximum number of samples for a map of a fold, and L-BFGS steps for each δ."""
 
 FOLDS, JUDGED_SHARE = 2, 0.5
-"""Folds of the samples, and the share of the time left that the choice of δ may take."""
+"""Number of folds, and the fraction of the remaining time for the selection of δ."""
 
 MOST_STEPS = 40
-"""L-BFGS steps with all samples at most."""
+"""Maximum number of L-BFGS steps with all samples."""
 
 DEFAULT_RIDGE = 0.1
-"""δ where too few samples can be held out."""
+"""δ if there are too few samples to hold out."""
 
 
 @dataclass(frozen=True)
 class _Batches:
-    """Samples in batches, sorted by class within each, and what is known of them."""
+    """Samples in batches, sorted by class within each."""
 
     X: Array
     classes: Indices
@@ -75,7 +64,7 @@ class _Batches:
 
     @classmethod
     def of(cls, X: Array, classes: Indices) -> _Batches:
-        """Batches of at most `BATCH` samples, all of the same mixture of classes."""
+        """Batches of at most `BATCH` samples with the same proportions of classes."""
         order = np.argsort(classes, kind="stable")
         if order.size > MOST:
             order = order[np.linspace(0, order.size - 1, MOST).astype(np.intp)]
@@ -105,61 +94,52 @@ class _Batches:
 
 @with_parameters
 class ClassCollapse(MetricLearner):
-    """Learn a metric, or a map to few dimensions, in which the classes collapse and lie apart.
+    """Learn a metric, or a map to few dimensions, that collapses and separates the classes.
 
     Solves min Σ_i [Σ_j q_ij d_M(i, j) + ln Σ_{k≠i} exp(−d_M(i, k))] + δ ḡ tr M over M ⪰ 0
-    (Globerson and Roweis, "Metric learning by collapsing classes", NIPS 2005): with
-    p_ik ∝ exp(−d_M(i, k)) the distributions p_i are brought near to the targets q_i, which are over
-    the class of i. For given q the problem is convex. With ``n_components=k`` it is solved over
-    factors with k columns, M = LLᵀ, started from discriminants and principal directions: made for
-    maps of two to ten dimensions, where cutting the leading directions of a metric of full rank
-    loses much.
+    (Globerson and Roweis, "Metric learning by collapsing classes", NIPS 2005): the distributions
+    p_ik ∝ exp(−d_M(i, k)) are fitted to targets q_i over the class of i. For given q the problem is
+    convex. With ``n_components=k`` it is solved over factors with k columns, M = LLᵀ, from
+    discriminants and principal directions. This is meant for maps to two to ten dimensions, where
+    the leading directions of a metric of full rank are much worse.
 
     With ``targets="uniform"`` q_i is uniform over the class of i, the paper's model. With "soft",
-    the default, q_ij ∝ exp(−d_M(i, j)) over the class of i, at the metric M found: a sample has to
+    the default, q_ij ∝ exp(−d_M(i, j)) over the class of i, at the fitted metric M: a sample has to
     be near some others of its class, not all of them. M is then a local minimum of
     −Σ_i ln Σ_{j of the class of i} p_ij + δ ḡ tr M, which is not convex.
 
     Parameters
     ----------
     n_components : int, optional
-        The number of columns of L, and of `transform`; by default M may have any rank.
+        The number of columns of L, and of `transform`; by default the rank of M is not limited.
     targets : {"soft", "uniform"}
         The targets q.
     ridge : float or "auto"
         δ; ḡ is the mean eigenvalue of the scatter Σ_i Σ_j (x_i − x_j)(x_i − x_j)ᵀ/(n_i − 1), j of
         the class of i, which has n_i samples. "auto" takes the best of 0.1, 0.03, 0.01 and 0.001
-        for held-out neighbours, in the number of dimensions asked for, or 0.1 where there is too
-        little to hold out.
+        for held-out neighbours, in the requested number of dimensions, or 0.1 if there are too few
+        samples to hold out.
     init : fitted metric learner, optional
         Start from its metric as well.
     solver : str
-        The solver of the problem of any rank, as in `gramian.minimize`; a limited number of
-        columns is minimised over by L-BFGS.
-    tol, max_iter, time_limit, random_state, progress, device :
-        As in `gramian.minimize`.
+        The solver of the problem of any rank, as in `gramian.minimize`; L-BFGS is used for a
+        limited number of columns.
 
     Attributes
     ----------
-    components_ : array of shape (n_components, n_features)
-        Lᵀ, rows in decreasing order of the variance of the mapped samples.
     ridge_ : float
         δ.
     path_ : EvidencePath
-        The δ that were tried and their held-out errors, where ridge="auto" found enough to hold
-        out.
-    result_ : Result
+        The candidates for δ and their held-out errors, if ridge="auto" selected one.
     certificate_ : Certificate
-        How far M can be from the optimum of any rank of the convex problem with the targets q of
-        the fit (those at M where they are soft). With few columns this is what they cost at most.
-    classes_, n_features_in_, feature_names_in_, n_iter_ :
-        As in scikit-learn.
+        A bound on the distance of M from the optimum of any rank of the convex problem with the
+        targets q of the fit (those at M if they are soft). With few columns this bounds their cost.
 
     Notes
     -----
-    All pairs of samples count. Beyond 1500 samples they are divided into batches of at most 1500
-    with the same mixture of classes, and k runs over the batch of i; beyond 12000 samples, 12000 of
-    them are used. Features are compared by ḡ tr M: standardise them first.
+    All pairs of up to 1500 samples are used. More samples are divided into batches of at most 1500
+    with the same proportions of classes, and k runs over the batch of i; of more than 12000
+    samples, 12000 are used. ḡ tr M compares features: standardise them first.
 
     Examples
     --------
@@ -218,23 +198,17 @@ class ClassCollapse(MetricLearner):
         self._forget("path_")
         if self.ridge != "auto":
             return float(self.ridge)
-        kept = np.flatnonzero(np.bincount(classes)[classes] >= 2 * FOLDS)
-        named = np.unique(classes[kept], return_inverse=True)[1]
-        if kept.size < FEWEST or named.max() == 0:
+        trial = Trial.of(samples, classes, 2 * FOLDS, lambda _: FOLDS, repeats_for)
+        if trial is None:
             return DEFAULT_RIDGE
-        points = samples[kept]
 
-        def losses(split: Split) -> list[Array]:
-            maps = Candidates.alone(self._maps(points, named, split.kept, k))
-            return of_neighbours(points, named, split, maps)
+        def metrics(split: Split) -> Candidates:
+            return Candidates.alone(self._maps(trial.samples, trial.classes, split.kept, k))
 
-        repeats = repeats_for(named.size)
-        folds = splits(sample_keys(points), named, FOLDS, points.shape[1], repeats)
         with clock.share(JUDGED_SHARE):
-            found = judged(folds, losses)
-        if found is None:
+            errors = trial.votes(metrics)
+        if errors is None:
             return DEFAULT_RIDGE
-        errors = per_sample(found[0], folds)
         means = errors.mean(axis=1)
         self.path_ = EvidencePath(
             "ridge", np.array(RIDGES), means, int(np.argmin(means)), NEIGHBOUR_ERROR,
@@ -243,10 +217,9 @@ class ClassCollapse(MetricLearner):
         return self.path_.value
 
     def _maps(self, samples: Array, classes: Indices, rows: Indices, k: int) -> list[Array]:
-        """A map for each δ, fitted to some of the rows, from the map of the δ before.
+        """A map for each δ, fitted to some of the rows, from the map of the previous δ.
 
-        The weight of tr M is that of a fit to all samples: for m of n of them δ is n/m times as
-        large.
+        For m of n samples δ is multiplied by n/m, so that tr M has the weight of all samples.
         """
         rows = rows[np.linspace(0, rows.size - 1, min(JUDGED, rows.size)).astype(np.intp)]
         part, named = samples[rows], np.unique(classes[rows], return_inverse=True)[1]
@@ -260,7 +233,7 @@ class ClassCollapse(MetricLearner):
         return found
 
     def _descended(self, batches: _Batches, ridge: float, starts: list[Array], steps: int) -> Array:
-        """A local minimum over factors with so many columns; its steps are in float32."""
+        """A local minimum over factors with as many columns as the starts, in float32."""
         problem = batches.single().problem(ridge, batches.loss(self.targets))
         problem = moved(problem, place(self.device))
         settings = settings_for(
@@ -277,7 +250,7 @@ class ClassCollapse(MetricLearner):
         return np.asarray(host(latest), dtype=float)
 
     def _compared(self, batches: _Batches, L: Array) -> Result:
-        """L with its certificate among metrics of any rank, refined where it may have any."""
+        """L with its certificate among metrics of any rank, refined if its rank is not limited."""
         loss = batches.loss(self.targets)
         if isinstance(loss, SoftCollapse):
             distances = BatchDistances(batches.sizes).of_factor(batches.X @ L)
@@ -302,6 +275,6 @@ class ClassCollapse(MetricLearner):
 
 
 def _of_columns(L: Array, k: int) -> Array:
-    """The k leading columns of a factor, by their size, or zeros beside fewer."""
+    """The k leading columns of a factor by size, padded with zeros."""
     turned = L @ np.linalg.svd(L, full_matrices=False)[2].T
     return np.pad(turned[:, :k], ((0, 0), (0, max(0, k - L.shape[1]))))

@@ -23,23 +23,22 @@ Array = NDArray[np.floating]
 
 @with_parameters
 class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
-    """The majority of the k nearest samples, in a metric learned from the same samples.
+    """k-nearest-neighbours classification in a metric learned from the same samples.
 
     A metric learner and scikit-learn's `KNeighborsClassifier` in one estimator, for grids over the
-    parameters of both: ``{"metric__lam": […], "n_neighbors": […]}``. There is no `sample_weight`: a
-    sample that counts twice is not two neighbours. `KTA` and `LinearSeparation` take weights, where
-    they are repetitions exactly (``metric=KTA(class_weight="balanced")``); the others learn from
-    nearest samples, too.
+    parameters of both: ``{"metric__lam": […], "n_neighbors": […]}``. There is no `sample_weight`,
+    because a sample of weight 2 is not two neighbours. `KTA` and `LinearSeparation` accept weights,
+    which are exact multiplicities there (``metric=KTA(class_weight="balanced")``).
 
     Parameters
     ----------
     metric : a metric learner of `gramian.metric`, optional
-        A copy of it is fitted. By default ``AutoMetric()``, which chooses between the learners by
-        held-out samples: ``metric_.path_`` is the table of its candidates.
+        A copy of it is fitted. By default ``AutoMetric()``, which selects a learner on held-out
+        samples: ``metric_.path_`` is the table of its candidates.
     n_neighbors : int
-        k; all samples where they are fewer.
+        k; all samples if there are fewer.
     weights : {"uniform", "distance"}
-        Whether a neighbour counts by how near it is.
+        Equal votes, or votes weighted by inverse distance.
 
     Attributes
     ----------
@@ -73,7 +72,7 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: ArrayLike) -> MetricClassifier:
-        """Learn the metric, and keep the samples as it sees them.
+        """Learn the metric, and store the mapped samples.
 
         Parameters
         ----------
@@ -84,7 +83,7 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         self.metric_ = (AutoMetric() if self.metric is None else clone(self.metric)).fit(X, y)
         self.n_features_in_ = self.metric_.n_features_in_
         names = getattr(self.metric_, "feature_names_in_", None)
-        self.__dict__.pop("feature_names_in_", None)  # those of another fit
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             self.feature_names_in_ = names
         mapped = self.metric_.transform(X)
@@ -99,28 +98,28 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         return np.asarray(self.neighbours_.predict(mapped))
 
     def predict_proba(self, X: Any) -> Array:
-        """The share of each class among the neighbours, in the order of `classes_`."""
+        """The fraction of each class among the neighbours, in the order of `classes_`."""
         mapped = self._mapped(X)
         return np.asarray(self.neighbours_.predict_proba(mapped))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
-        """The share of the samples whose class is predicted."""
+        """The accuracy of the predictions."""
         return float(super().score(X, y, sample_weight))
 
     @property
     def result_(self) -> Result:
-        """How the solve of the metric ended."""
+        """The result of the solve of the metric."""
         result: Result = self.metric_.result_
         return result
 
     @property
     def certificate_(self) -> Certificate:
-        """How far from the optimum the metric can be."""
+        """A bound on the distance of the metric from the optimum."""
         certificate: Certificate = self.metric_.certificate_
         return certificate
 
     def _mapped(self, X: Any) -> Any:
-        """The samples as the metric sees them."""
+        """The samples mapped by the metric."""
         check_is_fitted(self)
         refuse_masked(X, "X")
         kinds = [np.float64, np.float32]

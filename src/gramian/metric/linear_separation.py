@@ -13,30 +13,31 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.dense import eigh
 from gramian.common import clock
 from gramian.common.memory import check_memory
-from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
+from gramian.common.parameters import one_of
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
 from gramian.linalg import leading_eigenpair
 from gramian.metric._base import principal_columns
-from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
+    PLAIN,
     Candidates,
     Split,
+    Trial,
+    joined_pairs,
     judged,
-    of_neighbours,
     of_pairs,
     outvoting,
-    per_sample,
+    pair_splits,
     repeats_for,
     sample_keys,
     splits,
 )
-from gramian.metric._partial_fit import PartialSeparation
-from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
+from gramian.metric._partial_fit import PartialFit
 from gramian.metric._view import varying_view
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
+from gramian.problem import Problem
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of
@@ -46,78 +47,39 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 STEPS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""λ in units of 2/‖L_S‖, from doing nothing on."""
+"""λ in units of 2/‖L_S‖; 0 is the Euclidean metric."""
 
 FOLDS = 5
 
 
 @with_parameters
-class LinearSeparation(PartialSeparation):
-    """Learn the metric that draws pairs of a class together and pushes other pairs apart.
+class LinearSeparation(PartialFit):
+    """Learn a metric that reduces distances within classes and increases those between classes.
 
     Solves min ‖M − I‖² + λ⟨L_S, M⟩ over M ⪰ 0 (LRO eq. 6), where ⟨L_S, M⟩ is the sum of d_M over
-    the pairs within a class less its sum over the pairs across. With fewer samples than features
-    the problem is solved in their span, outside of which M = I; `components_` then holds the
-    part within the span.
+    the pairs within a class minus its sum over the pairs across classes. With fewer samples than
+    features the problem is solved in their span, outside of which M = I; `components_` then
+    contains the part within the span.
 
     Parameters
     ----------
-    n_components : int, optional
-        How many directions `transform` returns, those in which the mapped samples vary most; by
-        default all. M itself, and the certificate, are those of the full metric.
     lam : float or "auto"
-        The weight λ of the pairs; 0 is Euclid's metric. "auto" takes the best of a short path in
-        units of 2/‖L_S‖ (where the direction that separates worst is just given up, or the one
-        that separates best just doubled) by held-out neighbours, or pairs, and only what is
-        clearly better than λ = 0. It is that unit where λ changes the scale alone
-        ("frobenius"), where `rank` is given, where there is too little to hold out, and with
-        more than 3000 features and samples.
+        The weight λ of the pairs; 0 gives the Euclidean metric. "auto" takes the best of a short
+        path in units of 2/‖L_S‖ by held-out neighbours, or pairs, if it is significantly better
+        than λ = 0. (At one unit M is 0 along the direction that separates worst, or 2 along the one
+        that separates best.) It is that unit if λ only changes the scale ("frobenius"), if `rank`
+        is given, if there are too few samples to hold out, and with more than 3000 features and
+        samples.
     regularizer : {"identity", "frobenius"}
         ‖M − I‖² or ‖M‖². (With tr M this model is linear and has no minimum.)
-    class_weight : "balanced" or dict, optional
-        How often the samples of each class count, times `sample_weight`: "balanced" makes all
-        classes count alike, n/(k n_c) for each of the n_c samples of one of k classes; a dict has
-        weights by classes, 1 where it has none. Votes that choose lam="auto" count once.
-    rank : int, optional
-        The largest rank of M. F is minimised over factors with so many columns, from several
-        starting maps (the optimum of any rank, cut; discriminants; principal directions), and the
-        certificate compares with the optimum of any rank: it says what the limit can cost.
-        With more than 3000 features and samples it is 40 by default.
-    init : fitted metric learner, optional
-        Start from its metric instead of from nothing.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
-        As in `gramian.minimize`.
 
     Attributes
     ----------
-    components_ : array of shape (n_components, n_features)
-        Lᵀ, rows in decreasing order of the variance of the mapped samples.
     lam_ : float
         The weight used.
-    moments_ : dict
-        The sums that `partial_fit` adds up, after it.
-    path_ : EvidencePath
-        The λ that were tried and their held-out errors, where lam="auto" found enough to hold
-        out; `print` says what was chosen, and where nothing was gained.
-    result_ : Result
-    certificate_ : Certificate
-        How far from the optimum M can be.
-    classes_ : array
-    n_features_in_, feature_names_in_, n_iter_ :
-        As in scikit-learn.
     """
 
-    lam: float | str = "auto"
-    regularizer: str = "identity"
-    class_weight: Any = None
-    rank: int | None = None
-    init: Any = None
-
-    _rules: ClassVar = {
-        "lam": or_auto(NOT_NEGATIVE),
-        "regularizer": one_of("identity", "frobenius"),
-        "class_weight": CLASS_WEIGHT,
-    }
+    _rules: ClassVar = {"regularizer": one_of("identity", "frobenius")}
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LinearSeparation:
         """Learn the metric from labelled samples.
@@ -127,14 +89,14 @@ class LinearSeparation(PartialSeparation):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
-            How often each sample counts: the optimum with weight 2 is that with the row twice, with
-            weight 0 that without the row, for a given `lam`. What lam="auto" holds out counts once.
+            Multiplicities: the optimum with weight 2 is that with the row twice, with weight 0 that
+            without the row, for a given `lam`. Held-out samples of lam="auto" are not weighted.
         """
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
         X, classes, weights, _ = self._in_order(X, classes, weights)
-        # The scatter of pairs does not change when the samples are shifted, so centring is free.
+        # The scatter of pairs is invariant to translations, so centring does not change it.
         view = varying_view(X, center=True)
         scatter = signed_scatter(view.X, classes, weights)
         unit = self._unit(scatter)
@@ -174,19 +136,17 @@ class LinearSeparation(PartialSeparation):
         if not self._may_choose(view) or classes.size < FEWEST:
             return None
         X = _dense(view.X)
-        if not np.any(np.ptp(X, axis=0)):  # no direction to judge
+        if not np.any(np.ptp(X, axis=0)):  # all samples are equal
             return None
 
-        def losses(split: Split) -> list[Array]:
+        def metrics(split: Split) -> Candidates:
             part = np.unique(classes[split.kept], return_inverse=True)[1]
             counted = None if weights is None else weights[split.kept]
-            scatter = signed_scatter(X[split.kept], part, counted).dense()
-            return of_neighbours(X, classes, split, self._candidates(scatter, X))
+            return self._candidates(signed_scatter(X[split.kept], part, counted).dense(), X)
 
         folds = splits(sample_keys(X), classes, FOLDS, X.shape[1], repeats_for(classes.size))
-        found = judged(folds, losses)
-        found = None if found is None else [per_sample(found[0], folds)]
-        return self._chosen(found, NEIGHBOUR_ERROR, outvoting)
+        found = Trial(X, classes, folds).votes(metrics)
+        return self._chosen(None if found is None else [found], NEIGHBOUR_ERROR, outvoting)
 
     def _steps_by_pairs(
         self, view: Span, pairs: Indices, alike: NDArray[np.bool_]
@@ -227,12 +187,7 @@ class LinearSeparation(PartialSeparation):
         if losses is None:
             return None
         return chosen_by(
-            losses,
-            STEPS,
-            parameter="lam",
-            measure=measure,
-            nothing=PLAIN,
-            choose=choose,
+            losses, STEPS, parameter="lam", measure=measure, nothing=PLAIN, choose=choose
         )
 
     def _fit_to(
@@ -243,19 +198,15 @@ class LinearSeparation(PartialSeparation):
         steps: EvidencePath | None,
         weights: Array | None = None,
     ) -> LinearSeparation:
+        self.lam_ = unit if self.lam == "auto" else float(self.lam)
         if steps is not None:
             self.path_ = replace(steps, values=unit * steps.values)
-        self.lam_ = self._weight(unit)
+            self.lam_ = self.path_.value
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         mean = None if view.centered and weights is None else column_means(view.X, weights)
         first = _separating(eigh(scatter.dense()), self.lam_) if clock.interrupted() else None
         self._solve(problem, gram_of(view.X, mean, weights), view.matrix, first)
         return self
-
-    def _weight(self, unit: float) -> float:
-        if self.lam != "auto":
-            return float(self.lam)
-        return self.path_.value if hasattr(self, "path_") else unit
 
     def _unit(self, scatter: Any) -> float:
         if self.lam != "auto":
@@ -263,6 +214,13 @@ class LinearSeparation(PartialSeparation):
         ends = (leading_eigenpair(Scaled(scatter, s), tol=1e-3, random_state=0) for s in (1, -1))
         norm = max(end.value for end in ends)
         return 2.0 / norm if norm > 0 else 1.0
+
+    def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
+        # L_S = Σ_c (2n_c − n) G_c − 2 Σ_c s_c s_cᵀ + ssᵀ, as in `signed_scatter`; s = 0 here
+        signed = np.einsum("c,cij->ij", 2 * counts - counts.sum(), grams) - 2 * sums @ sums.T
+        scatter = Dense(0.5 * (signed + signed.T))
+        self.lam_ = self._unit(scatter) if self.lam == "auto" else float(self.lam)
+        return linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
 
 
 def _separating(basis: tuple[Array, Array], lam: float) -> Array:

@@ -1,4 +1,4 @@
-"""k-nearest-neighbour regression in a metric that is aligned with numeric targets."""
+"""k-nearest-neighbour regression in a metric aligned with numeric targets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gramian.estimators.fitting import settle
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import earned
 from gramian.estimators.persistence import Kept
-from gramian.metric._choice import MOST_REPEATS, VOTES, CandidatePath, nested_error
+from gramian.metric._choice import candidate_path, repeats_of_choice
 from gramian.metric._evidence import FEWEST, Split, judged, per_sample, sample_keys, splits
 from gramian.metric._selection import PATH
-from gramian.metric._shrinkage import JUDGED, PLAIN, ROUGH, _folds, by_keys
-from gramian.metric._view import principal_view
+from gramian.metric._shrinkage import JUDGED, ROUGH, _folds
+from gramian.metric._view import by_keys, principal_view
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
@@ -36,7 +36,6 @@ from gramian.reductions.base import Substitution
 from gramian.run import minimize
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 TARGETS = ("linear", "rbf")
 
@@ -48,19 +47,19 @@ LANDMARKS = 12
 class MetricRegressor(
     Kept, RegressorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """The mean of the k nearest samples, in a metric learned from numeric targets.
+    """k-nearest-neighbours regression in a metric learned from numeric targets.
 
-    Solves min ‖M − I‖² + λ‖XMXᵀ − T‖² over M ⪰ 0 (`KTA`), X less its mean at unit mean square
-    and T a kernel of the targets: yyᵀ, or an RBF kernel of |y_i − y_j|. The kernel and λ are chosen
-    by the errors of the k nearest neighbours on held-out samples; Euclid's metric is kept where
-    none is clearly better. Features of different units should be standardised.
+    Solves min ‖M − I‖² + λ‖XMXᵀ − T‖² over M ⪰ 0 (`KTA`), X minus its mean at unit mean square and
+    T a kernel of the targets: yyᵀ, or an RBF kernel of |y_i − y_j|. The kernel and λ are selected
+    by the errors of the k nearest neighbours on held-out samples; Euclid's metric is used if none
+    is significantly better. Features of different units should be standardised.
 
     Parameters
     ----------
     n_neighbors : int
-        k; all samples where they are fewer.
+        k; all samples if there are fewer.
     weights : {"uniform", "distance"}
-        Whether a neighbour counts by how near it is.
+        Equal weights, or weights by inverse distance.
     tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`.
 
@@ -69,8 +68,8 @@ class MetricRegressor(
     components_ : array of shape (n_components, n_features)
         Lᵀ of M = LLᵀ.
     path_ : CandidatePath
-        The candidates, their held-out squared errors (in variances of the targets, so that
-        1 − error is about R²) and the choice. Missing with fewer than 20 samples.
+        The candidates, their held-out squared errors (in units of the variance of the targets, so
+        that 1 − error is about R²) and the choice. Missing with fewer than 20 samples.
     result_, certificate_, n_iter_, n_features_in_, feature_names_in_ :
         As in the metric learners.
 
@@ -103,7 +102,7 @@ class MetricRegressor(
     }
 
     def fit(self, X: Any, y: ArrayLike) -> MetricRegressor:
-        """Learn the metric, and keep the samples as it sees them.
+        """Learn the metric, and store the mapped samples.
 
         Parameters
         ----------
@@ -117,7 +116,7 @@ class MetricRegressor(
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
             )
         self.__dict__.pop("path_", None)
-        order = np.lexsort((numbers, *X.T))  # the same fit for every order of the rows
+        order = np.lexsort((numbers, *X.T))  # the fit does not depend on the order
         X, targets = X[order], np.asarray(numbers, dtype=float)[order]
         span, keyed = by_keys(principal_view(X, type(self).__name__))
         size = float(np.sqrt(np.mean(span.X**2))) or 1.0
@@ -169,17 +168,15 @@ class MetricRegressor(
         )
 
     def _chosen(self, samples: Array, y: Array) -> tuple[str, float]:
-        """The target kernel and λ in units of 1/n² that held-out neighbours speak for.
+        """The target kernel and λ in units of 1/n², selected by held-out neighbours.
 
-        λ = 0, Euclid's metric, where nothing can be held out.
+        λ = 0, Euclid's metric, if there are too few samples to hold out.
         """
         spread = float(y.std())
         if y.size < FEWEST or not spread > 0:
             return TARGETS[0], 0.0
-        repeats = min(MOST_REPEATS, -(-VOTES // y.size))
-        alone = np.zeros(y.size, dtype=np.intp)
-        keys = sample_keys(samples)
-        folds = splits(keys, alone, _folds(y.size), samples.shape[1], repeats)
+        alone, repeats = np.zeros(y.size, dtype=np.intp), repeats_of_choice(y.size)
+        folds = splits(sample_keys(samples), alone, _folds(y.size), samples.shape[1], repeats)
         candidates = [(kind, units) for kind in TARGETS for units in PATH]
 
         def losses(split: Split) -> list[Array]:
@@ -193,23 +190,15 @@ class MetricRegressor(
         if found is None or found[0].shape[1] < sum(split.held.size for split in folds):
             return TARGETS[0], 0.0
         table = per_sample(found[0], folds)
-        chosen = earned([table])
-        self.path_ = CandidatePath(
+        self.path_ = candidate_path(
             "target",
-            np.arange(len(table), dtype=float),
-            table.mean(axis=1),
-            chosen,
+            table,
+            lambda losses: earned([losses]),
             f"squared error of {self.n_neighbors} nearest neighbours",
-            table.shape[1],
-            PLAIN,
-            names=(PLAIN, *(f"{kind} target, λ = {units:g}" for kind, units in candidates)),
-            settings=np.array([0.0, *(units for _, units in candidates)]),
-            standard_errors=(table - table[0]).std(axis=1) / np.sqrt(table.shape[1]),
-            seconds=np.zeros(len(table)),
-            nested_error=nested_error(
-                table.shape[1], lambda _: table, lambda losses: earned([losses])
-            ),
+            names=tuple(f"{kind} target, λ = {units:g}" for kind, units in candidates),
+            settings=[0.0, *(units for _, units in candidates)],
         )
+        chosen = self.path_.chosen
         return candidates[chosen - 1] if chosen > 0 else (TARGETS[0], 0.0)
 
     def _squares(self, samples: Array, y: Array, split: Split, kind: str, units: float) -> Array:
@@ -231,7 +220,7 @@ def _problem(samples: Array, y: Array, kind: str, units: float) -> Problem:
     U, sizes, _ = np.linalg.svd(features, full_matrices=False)
     gram = Dense(centred.T @ centred, lower=0.0)
     trace = float(np.trace(gram.array))
-    # T = YYᵀ with orthogonal columns Y = UΣ, whose squared lengths stand for class sizes
+    # T = YYᵀ with orthogonal columns Y = UΣ, whose squared norms replace class sizes
     data = Moments(gram, centred.T @ (U * sizes), sizes**2, trace)
     return kta_from_moments(data, units / len(y) ** 2)
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gramian.arrays.samples import column_sums
 from gramian.common.parameters import ABOVE_ZERO, or_auto
-from gramian.constraints import check_class_sizes, local_triplets
+from gramian.constraints import local_triplets
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
 from gramian.metric._few_columns import maps_in
-from gramian.metric._shrinkage import ShrunkLearner
+from gramian.metric._shrinkage import TripletFits
 from gramian.metric._view import along_axes, varying_view
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
@@ -30,59 +30,27 @@ WEIGHT = 100.0
 
 
 @with_parameters
-class TripletMetric(ShrunkLearner):
-    """Learn the metric of least trace that has i nearer to j than to l, for triplets (i, j, l).
+class TripletMetric(TripletFits):
+    """Learn the metric of least trace with i nearer to j than to l, for triplets (i, j, l).
 
     Solves min tr M + λ Σ h_μ(1 + d_M(i, j) − d_M(i, l)) over M ⪰ 0 (BiS eqs. 34–35), h_μ the hinge
-    smoothed by μ. The trace makes M of low rank. With fewer samples than features the problem is
-    solved in their span, which holds the whole solution; with many of both it works on the
-    samples as they are, sparse too, at rank 40 unless told.
+    smoothed by μ. The trace makes the rank of M low. `fit` uses the triplets of nearest targets and
+    impostors. With fewer samples than features the problem is solved in their span, which contains
+    the whole solution. With more than 3000 of both, dense or sparse, the default rank is 40 and
+    there is no shrinkage.
 
     Parameters
     ----------
-    n_components : int, optional
-        How many directions `transform` returns, those in which the mapped samples vary most; by
-        default all that M has.
-    n_neighbors : int
-        Targets and impostors of each sample, where the triplets come from labels.
     lam : float or "auto"
-        The weight λ of the triplets; "auto" is a hundred times the one up to which M = 0 is the
-        best, whatever the scale of the data and the number of triplets.
+        The weight λ of the triplets; "auto" is a hundred times the largest λ for which M = 0 is
+        optimal, independent of the scale of the data and the number of triplets.
     mu : float
         The smoothing μ, in units of the margin.
-    shrinkage : float in [0, 1] or "auto"
-        α of M = (1 − α) M̂ + α c I, M̂ the optimum of the problem above and c I the multiple of
-        Euclid's metric of the same mean square over the samples: 0 is the model as it is, 1 is
-        to do nothing. "auto" lets held-out neighbours or triplets choose, Euclid's metric among
-        what they choose from; it is 0 where `rank` is given, and where there is too little to
-        hold out. With more than 3000 features
-        and samples there is none.
-    rank : int, optional
-        The largest rank of M. F is minimised over factors with so many columns, from several
-        starting maps (the optimum of any rank, cut; discriminants; principal directions), and the
-        certificate compares with the optimum of any rank: it says what the limit can cost.
-        A `shrinkage` above 0 would make M of full rank, and is refused beside a rank.
-    init : fitted metric learner, optional
-        Start from its metric.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
-        As in `gramian.minimize`.
 
     Attributes
     ----------
-    components_ : array of shape (n_components, n_features)
-        Lᵀ, rows in decreasing order of the variance of the mapped samples.
     lam_ : float
         The weight used.
-    shrinkage_ : float
-        α. `result_` and `certificate_` are those of M̂.
-    path_ : EvidencePath
-        The α that were tried and their held-out errors, where shrinkage="auto" found enough to
-        hold out; `print` says what was chosen, and where nothing was gained.
-    result_ : Result
-    certificate_ : Certificate
-        How far from the optimum M can be.
-    classes_, n_features_in_, feature_names_in_, n_iter_ :
-        As in scikit-learn.
 
     Examples
     --------
@@ -96,49 +64,24 @@ class TripletMetric(ShrunkLearner):
     0
     """
 
-    n_neighbors: int = 3
     lam: float | str = "auto"
     mu: float = 0.5
-    shrinkage: float | str = "auto"
-    rank: int | None = None
-    init: Any = None
 
     _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO), "mu": ABOVE_ZERO}
 
-    def fit(self, X: Any, y: ArrayLike) -> TripletMetric:
-        """Learn the metric from labelled samples: the triplets of nearest targets and impostors.
+    def _fit_labels(self, span: Span, classes: Indices, rows: Indices) -> None:
+        triplets = local_triplets(span.X, classes, self.n_neighbors)
+        size = self._weigh(span, triplets)
+        rough = self._shrink_by_labels(span.X, classes) if self._may_shrink(span) else None
+        self._fit_to(span, triplets, rough, size, classes)
 
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
-        """
-        X, classes = self._labelled(X, y)
-        self._check(X.shape[0])
-        check_class_sizes(classes, self.classes_, self.n_neighbors)
-        view, classes, _ = self._arranged(X, classes)
-        triplets = local_triplets(view.X, classes, self.n_neighbors)
-        size = self._weigh(view, triplets)
-        rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
-        return self._fit_to(view, triplets, rough, size, classes)
-
-    def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
-        """Learn the metric from triplets (anchor, same, other).
-
-        Parameters
-        ----------
-        triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
-        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
-        """
-        samples, indices = self._tripled(triplets, X)
-        self._check(samples.shape[0])
-        view = self._dense_view(samples)
-        size = self._weigh(view, indices)
-        rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
-        return self._fit_to(view, indices, rough, size)
+    def _fit_triplets(self, span: Span, triplets: Indices) -> None:
+        size = self._weigh(span, triplets)
+        rough = self._shrink_by_triplets(span.X, triplets) if self._may_shrink(span) else None
+        self._fit_to(span, triplets, rough, size)
 
     def _dense_view(self, X: Any) -> Span:
-        """Samples along their principal axes where they can be dense, else as they are."""
+        """Samples along their principal axes if these can be computed, else unchanged."""
         view = varying_view(X, center=True)
         if not view.exact:
             return view
@@ -147,7 +90,7 @@ class TripletMetric(ShrunkLearner):
         return along_axes(view)
 
     def _may_shrink(self, view: Span) -> bool:
-        """Whether Euclid's metric can be written down beside the learned one."""
+        """Whether a metric of full rank can be formed."""
         if view.exact:
             return True
         if self.shrinkage not in ("auto", 0):
@@ -166,8 +109,8 @@ class TripletMetric(ShrunkLearner):
         rough: NDArray[np.floating] | None,
         size: float,
         classes: Indices | None = None,
-    ) -> TripletMetric:
-        """Solve for the samples over `size`, so that numbers are near 1."""
+    ) -> None:
+        """Solve for the samples divided by `size`, so that numbers are near 1."""
         X = view.X / size
         problem = triplet_problem(X, triplets, size**2 * self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
@@ -183,7 +126,6 @@ class TripletMetric(ShrunkLearner):
         if view.exact:
             factor = self._mixed(factor, np.eye(factor.shape[0]), gram)
         self._finish(result, factor, gram, view.matrix)
-        return self
 
     def _weigh(self, view: Span, triplets: Indices) -> float:
         """Set λ, "auto" in units of λ₀ above which −∇F(0) = λ Σ(X_il − X_ij) − I has a root.
@@ -196,11 +138,11 @@ class TripletMetric(ShrunkLearner):
         return size
 
     def _auto(self, X: Any, triplets: Indices) -> float:
-        """The weight of these samples, whatever their scale and the number of triplets."""
+        """λ for these samples, independent of their scale and the number of triplets."""
         objective = triplet_problem(X, triplets, 1.0, self.mu).objective
         gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
-        # Where no direction at all widens the margins, M = 0 is the best whatever λ.
+        # If no direction increases the margins, M = 0 is optimal for every λ.
         return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.places import Place, host, place
+from gramian.arrays.places import host, place
 from gramian.arrays.samples import column_sums, near_origin
 from gramian.arrays.threads import blas_threads_for
 from gramian.objectives import GramOperator, LowRankPlusIdentity
@@ -25,7 +25,7 @@ FEW_CLASSES = 32
 samples they are added one by one, as means are."""
 
 BLOCK = 4096
-"""Rows per block where a product with all of X would need a second copy of it."""
+"""Rows per block if a product with all of X would need a second copy of it."""
 
 
 @dataclass(frozen=True)
@@ -111,26 +111,17 @@ def column_means(X: Any, weights: Array | None = None) -> Array:
 
 def weighted_gram(X: Any, weights: Array | None = None, device: Any = None) -> Array:
     """Xᵀ diag(w) X in double precision, without a second copy of X."""
-    there = place(device)
-    if not (there.is_host or sp.issparse(X)):
-        return _gram_there(X, weights, there)
-    if weights is None and X.dtype == np.float64:
+    there = place(None if sp.issparse(X) else device)
+    if there.is_host and weights is None and X.dtype == np.float64:
         with blas_threads_for(X.shape[0] * X.shape[1]):
             return _toarray(X.T @ X)
-    gram = np.zeros((X.shape[1], X.shape[1]))
-    for rows, weight in _blocks(X, np.ones(X.shape[0]) if weights is None else weights):
-        scaled = sp.diags_array(weight) @ rows if sp.issparse(rows) else rows * weight[:, None]
-        gram += _toarray(rows.T @ scaled)
-    return gram
-
-
-def _gram_there(X: Array, weights: Array | None, there: Place) -> Array:
-    """The same on a device, which never holds more than a block of X."""
     gram = there.put(np.zeros((X.shape[1], X.shape[1])))
     for rows, weight in _blocks(X, np.ones(X.shape[0]) if weights is None else weights):
-        block = there.put(np.ascontiguousarray(rows))
-        scaled = block if weights is None else block * there.put(weight)[:, None]
-        gram = gram + block.T @ scaled
+        if sp.issparse(rows):
+            gram += (rows.T @ (sp.diags_array(weight) @ rows)).toarray()
+        else:
+            block = there.put(np.ascontiguousarray(rows))
+            gram += block.T @ (block * there.put(weight)[:, None])
     return np.asarray(host(gram))
 
 

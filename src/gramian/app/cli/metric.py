@@ -34,7 +34,7 @@ from gramian.app.verdict import (
 )
 from gramian.common import clock
 from gramian.metric import KTA, LMNN, AutoMetric, DMLEig, LinearSeparation, LMNNEig, TripletMetric
-from gramian.metric._shrinkage import PLAIN
+from gramian.metric._evidence import PLAIN
 
 METHODS: dict[str, Any] = {
     "auto": AutoMetric,

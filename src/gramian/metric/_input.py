@@ -1,19 +1,23 @@
-"""Input of pairs and triplets: vectors, or indices into samples.
+"""Input of metric learners: pairs and triplets, weights of classes, and an order of the samples.
 
-Both are converted to samples and index arrays and validated.
+A fit sorts its samples by their content first. All results (sums, ties of nearest neighbours,
+folds) are then independent of the order of the rows and the names of the classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
 from gramian.arrays.samples import refuse_masked
+from gramian.common.parameters import NOT_NEGATIVE, Rule
+from gramian.constraints import plainly
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -23,6 +27,131 @@ NAMES = {2: "pairs", 3: "triplets"}
 
 BLOCK = 4_000_000
 """Number of elements of a block of differences."""
+
+CLASS_WEIGHT = Rule(
+    '"balanced", a mapping of classes to weights, or None',
+    lambda value: value is None or isinstance(value, Mapping) or _is_balanced(value),
+)
+
+
+def refuse_continuous(y: NDArray[Any]) -> None:
+    """Raise ValueError for measurements in place of classes."""
+    kind = type_of_target(y)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"Unknown label type: {kind}. A metric is learned from classes, and y has "
+            f"{np.unique(y).size} different values that are not whole numbers or names: cut them "
+            "into groups first (pandas.qcut, numpy.digitize)"
+        )
+
+
+def in_content_order(samples: Any, indices: Indices) -> tuple[Any, Indices]:
+    """Samples in an order determined by their content, and the indices into them."""
+    order = canonical_rows(samples)
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return samples[order], place[indices]
+
+
+def sorted_pairs(pairs: Indices) -> tuple[Indices, Indices]:
+    """Pairs with the smaller index first, sorted, and the position of each one before."""
+    ends = np.sort(pairs, axis=1)
+    order = np.lexsort(ends.T[::-1])
+    return ends[order], order
+
+
+def canonical_rows(X: Any) -> Indices:
+    """The order of the rows by two projections; only rows equal in both keep their order."""
+    first, second = projections(X)
+    return np.lexsort((second, first))
+
+
+def canonical_labels(
+    X: Any, classes: Indices, weights: Array | None = None
+) -> tuple[Indices, Indices]:
+    """The order of labelled rows, and the number of each class in a canonical order.
+
+    Identical rows are ordered by their class, and then by their weight.
+    """
+    first, second = projections(X)
+    _, place = np.unique(first, return_inverse=True)
+    number = _class_numbers(place, classes)
+    last = np.zeros(classes.size) if weights is None else weights
+    return np.lexsort((last, number[classes], second, first)), number
+
+
+def _class_numbers(place: Indices, classes: Indices) -> Indices:
+    """Numbers of the classes by size, ties broken by the positions of their rows."""
+    members = np.split(place[np.lexsort((place, classes))], np.cumsum(np.bincount(classes))[:-1])
+    ranked = sorted(range(len(members)), key=lambda c: (members[c].size, members[c].tolist()))
+    number = np.empty(len(ranked), dtype=np.intp)
+    number[ranked] = np.arange(len(ranked))
+    return number
+
+
+def projections(X: Any) -> tuple[Array, Array]:
+    """Two numbers per row: equal for equal rows, and rarely both equal for different rows.
+
+    Each is a sum over the entries of its row only. Constant columns do not count.
+    """
+    columns = varying_columns(X)
+    used = np.arange(X.shape[1]) if columns is None else columns
+    directions = np.zeros((2, X.shape[1]))
+    angles = np.arange(used.size) + 1.0
+    directions[0, used], directions[1, used] = np.cos(angles), np.sin(angles)
+    if sp.issparse(X):
+        cosines, sines = (X.astype(float, copy=False) @ v for v in directions)
+        return cosines, sines
+    found = np.empty((2, X.shape[0]))
+    for rows in blocks(X.shape[0], X.shape[1]):
+        part = np.ascontiguousarray(X[rows], dtype=float)
+        for place, v in enumerate(directions):
+            found[place, rows] = np.einsum("ij,j->i", part, v)
+    return found[0], found[1]
+
+
+def varying_columns(X: Any) -> NDArray[np.intp] | None:
+    """The columns that are not constant; None if these are all columns, or none."""
+    if sp.issparse(X):
+        most, least = (end.toarray().ravel() for end in (X.max(axis=0), X.min(axis=0)))
+    else:
+        most, least = X.max(axis=0), X.min(axis=0)
+    found = np.flatnonzero(most > least)
+    return None if found.size in (0, X.shape[1]) else found
+
+
+def _is_balanced(class_weight: Any) -> bool:
+    return isinstance(class_weight, str) and class_weight == "balanced"
+
+
+def weights_of_classes(
+    class_weight: Any, names: NDArray[Any], classes: NDArray[np.integer], counts: Array
+) -> Array:
+    """Weight of each sample due to its class.
+
+    Parameters
+    ----------
+    class_weight : "balanced" or a mapping
+        "balanced" gives all classes equal total weight, n/(k n_c) for each of the n_c samples of a
+        class among n samples of k classes; a mapping gives weights by class name, default 1. Names
+        that do not occur in y are allowed, because a subset of the samples may lack classes.
+    names : the classes
+    classes : the class of each sample
+    counts : array of shape (n_samples,)
+        Given weights of the samples.
+    """
+    CLASS_WEIGHT.check(class_weight, "class_weight")
+    if _is_balanced(class_weight):
+        sizes = np.bincount(classes, weights=counts, minlength=len(names))
+        there = np.maximum(sizes, np.finfo(float).tiny)
+        return np.asarray(sizes.sum() / (np.count_nonzero(sizes) * there))[classes]
+    known = {plainly(name) for name in names}
+    others = [name for name in class_weight if name not in known]
+    if others and known - set(class_weight):
+        raise ValueError(f"class_weight has a weight for {others[0]!r}, which is no class of y")
+    for name, weight in class_weight.items():
+        NOT_NEGATIVE.check(weight, f"class_weight[{name!r}]")
+    return np.array([float(class_weight.get(plainly(name), 1.0)) for name in names])[classes]
 
 
 def tuples(given: Any, X: Any, width: int) -> tuple[Any, Indices]:
@@ -155,15 +284,21 @@ def check_triplets(X: Any, triplets: Indices) -> None:
 
 
 def _refuse_contradictions(n: int, pairs: Indices, alike: NDArray[np.bool_]) -> None:
-    keys = pairs.min(axis=1).astype(np.int64) * n + pairs.max(axis=1)
-    both = np.intersect1d(keys[alike], keys[~alike])
-    if both.size:
-        at = np.flatnonzero(keys == both[0])
-        one, two = at[alike[at]][0], at[~alike[at]][0]
+    both = _in_both(pairs.min(axis=1).astype(np.int64) * n + pairs.max(axis=1), alike)
+    if both is not None:
         raise ValueError(
-            f"contradictory pairs: pairs[{one}] is marked the same and pairs[{two}], of the same "
-            f"two points, is not ({both.size} such in all)"
+            f"contradictory pairs: pairs[{both[0]}] is marked the same and pairs[{both[1]}], of "
+            f"the same two points, is not ({both[2]} such in all)"
         )
+
+
+def _in_both(keys: Indices, mask: NDArray[np.bool_]) -> tuple[int, int, int] | None:
+    """The positions of a key inside and outside of a mask, and the number of such keys."""
+    both = np.intersect1d(keys[mask], keys[~mask])
+    if both.size == 0:
+        return None
+    at = np.flatnonzero(keys == both[0])
+    return int(at[mask[at]][0]), int(at[~mask[at]][0]), both.size
 
 
 def _refuse_reversed(n: int, triplets: Indices) -> None:
@@ -171,14 +306,11 @@ def _refuse_reversed(n: int, triplets: Indices) -> None:
     ends = np.sort(triplets[:, 1:], axis=1).astype(np.int64) @ [n, 1]
     _, pair = np.unique(ends, return_inverse=True)
     key = triplets[:, 0].astype(np.int64) * (int(pair.max()) + 1) + pair
-    rising = triplets[:, 1] < triplets[:, 2]
-    both = np.intersect1d(key[rising], key[~rising])
-    if both.size:
-        where = np.flatnonzero(key == both[0])
-        one, two = where[rising[where]][0], where[~rising[where]][0]
+    both = _in_both(key, triplets[:, 1] < triplets[:, 2])
+    if both is not None:
         raise ValueError(
-            f"contradictory triplets: triplets[{one}] and triplets[{two}] rank the same two "
-            f"points the other way round ({both.size} such in all)"
+            f"contradictory triplets: triplets[{both[0]}] and triplets[{both[1]}] rank the same "
+            f"two points the other way round ({both[2]} such in all)"
         )
 
 
