@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsqr
 
-from gramian.constrained.bottoms import block_bounds
+from gramian.constrained.dual import block_bounds
 from gramian.constrained.model import LSQR_PRODUCTS, Model, independent
 from gramian.constrained.polish import polished
 
