@@ -102,6 +102,7 @@ def choose(model: Model, settings: Settings) -> list[Method]:
         return [METHODS["augmented-lagrangian"]]
     chosen = ["unfolding-path"] if unfolding_path.refusal(model) is None else []
     chosen += ["interior-point"] if interior_point.preferred(model) else []
+    # Clarabel solves some ill-conditioned programs on which the interior point method stalls.
     chosen += ["clarabel"] if conic.refusal(model) is None else []
     chosen += ["theta-form"] if theta_form.refusal(model) is None else []
     # Distances along a graph need its coordinates, which the dense method does not use.
