@@ -84,7 +84,7 @@ def refusal(model: Model) -> str | None:
 
 
 def preferred(model: Model) -> bool:
-    """Whether `auto` uses it: for dense rows, and for a small block, or several without Clarabel."""
+    """Whether `auto` uses it: dense rows, a small block, or several of them without Clarabel."""
     if refusal(model) is not None or model.rows is None:
         return False
     entries, largest = sum(len(rows) ** 2 for rows in model.blocks), len(model.blocks[0])
