@@ -15,11 +15,6 @@ which takes two products of n × n with n × k; if k > n/2, of the other columns
 same with 1 − Ω. Steps are computed by conjugate gradients and halved until φ decreases enough.
 Every step takes an eigenvalue decomposition, as in the boundary point method, but there are five to
 ten times fewer. The method is for moderate order and many rows.
-
-Rules: a subproblem ends when ‖∇φ‖ is `GRADIENT_PER_CHANGE` times the change ‖W₊ − M‖/σ of M in the
-dual; σ is multiplied by `PENALTY_GROWTH` if that took few steps or if the change is the larger
-residual, and divided by `PENALTY_SHRINK` if it took many. If no step decreases φ before ‖∇φ‖ is
-below the change, M is kept and σ is divided by `PENALTY_RETREAT`.
 """
 
 from __future__ import annotations
