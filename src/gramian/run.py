@@ -19,11 +19,10 @@ from gramian.arrays.threads import blas_threads_for
 from gramian.callbacks import Callback, CallbackError, ProgressBar, State, says_stop
 from gramian.checkpoint import EVERY, checkpoint_for
 from gramian.common import clock
-from gramian.constrained.judge import Judge
 from gramian.constrained.model import Model
+from gramian.constrained.rays import check_rows
 from gramian.constrained.referee import ConstrainedReferee
 from gramian.constrained.registry import check_method_options, methods_for
-from gramian.constrained.sanity import check_rows
 from gramian.methods.base import Settings, Step
 from gramian.methods.columns import compress
 from gramian.methods.referee import Referee
@@ -317,7 +316,7 @@ def _constrained(
     methods = methods_for(solver, model, settings)
     check_method_options(methods, options)
     factor, y = _constrained_start(model, init)
-    referee = ConstrainedReferee(scaling, settings, Judge(model, settings, proof))
+    referee = ConstrainedReferee(scaling, model, settings, proof)
 
     def steps(start: Array) -> Iterator[Any]:
         return referee.steps(methods, start, y, options)

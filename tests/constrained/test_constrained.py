@@ -10,16 +10,17 @@ import gramian as gm
 from benchmarks._sdp.instances import instance
 from gramian.common import clock
 from gramian.constrained.certify import constrained_certificate
-from gramian.constrained.judge import Judge
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate
 from gramian.constrained.polish import polished
+from gramian.constrained.referee import ConstrainedReferee
 from gramian.losses import Squared
 from gramian.maps import Entries, PairDistances, Stack
 from gramian.methods.base import Settings
 from gramian.objectives import Composite, Linear
 from gramian.objectives.dense import value_dense
 from gramian.problems.manifold import exact_mvu
+from gramian.reductions.feature_scaling import FeatureScaling
 
 METHODS = ("augmented-lagrangian", "dual-newton", "splitting")
 
@@ -236,7 +237,7 @@ REFUSED = {
     ),
     "b of words": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], ["a"]), "b must hold real"),
     "b complex": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1j]), "b must hold real"),
-    "b ragged": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [[1], [1, 2]]), "b must be a"),
+    "b ragged": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [[1], [1, 2]]), "b must hold real"),
     "A alone": (lambda: gm.problems.sdp(np.eye(2), np.eye(2), [1.0]), "single matrix as \\[A\\]"),
     "a block that is a number": (
         lambda: gm.problems.sdp([np.eye(2), 1.0], [[np.eye(2), 1.0]], [1.0]),
@@ -352,15 +353,16 @@ def test_a_value_below_the_bound_has_not_converged():
     """A row of a thousandth: tr M = 0.95 violates it by 5e-5, and the value is off by 5e-2."""
     model = Model.of(gm.problems.sdp(np.eye(2), [1e-3 * np.eye(2)], [1e-3]))
     settings = Settings(rank=None, tol=1e-4, rng=np.random.default_rng(0))
-    judge, y = Judge(model, settings, "auto"), np.array([1000.0])
-    judge.process(Candidate(np.eye(2)[:, :1], y))
-    assert judge.converged and judge.best.value == pytest.approx(1.0)
+    referee = ConstrainedReferee(FeatureScaling(model.problem), model, settings, "auto")
+    y = np.array([1000.0])
+    referee.process(Candidate(np.eye(2)[:, :1], y))
+    assert referee.converged and referee.best.value == pytest.approx(1.0)
     lower = model.objective.image(np.sqrt(0.95) * np.eye(2)[:, :1])
-    found = constrained_certificate(model, lower, judge.point, y)
+    found = constrained_certificate(model, lower, referee.bounds.best, y)
     assert found.violation <= 1e-4 and found.relative_gap <= 1e-4
-    assert not judge._better(found)
-    judge.best = found
-    assert judge.below == pytest.approx(0.05, rel=0.1) and not judge.converged
+    assert not referee._better(found)
+    referee.best = found
+    assert referee.below == pytest.approx(0.05, rel=0.1) and not referee.converged
 
 
 def test_a_bound_that_grows_without_end_does_not_end_the_search_for_its_ray():

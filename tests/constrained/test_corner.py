@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.constrained.corner_dual import corner_point
+from gramian.constrained.corner import corner_point
 from gramian.constrained.model import Model
 from gramian.losses import Squared
 from gramian.maps import Entries

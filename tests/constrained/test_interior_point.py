@@ -5,6 +5,7 @@ import pytest
 
 import gramian as gm
 from benchmarks._ends import sdp as planted
+from benchmarks._sdp.instances import instance
 from gramian.constrained.interior_point import InteriorPoint, Iteration
 from gramian.constrained.model import Model
 from gramian.constrained.standard_form import StandardForm
@@ -139,7 +140,7 @@ def test_a_step_takes_its_share_of_every_residual():
     step = Iteration(form, InteriorPoint.first(form))
     move = step.direction(-step.values, -1.0, 1.0)
     np.testing.assert_allclose(step.A @ move.x - form.b * move.tau, step.primal, atol=1e-10)
-    cost = np.concatenate([svec(c) for c in form.C])
+    cost = np.concatenate([svec(c).ravel() for c in form.C])
     left = step.A.T @ move.y + move.s - cost * move.tau
     np.testing.assert_allclose(left, step.dual, atol=1e-10)
     balance = form.b @ move.y - cost @ move.x - move.kappa
@@ -157,6 +158,15 @@ def test_no_dual_point_means_no_convergence():
 def test_programs_too_large_are_refused_by_name():
     order = 400
     A = [np.eye(order)[:, [k]] @ np.eye(order)[[k]] for k in range(300)]
-    problem = gm.problems.sdp(np.eye(order), A, np.ones(300))
+    problem = gm.problems.sdp(np.eye(order) + 1.0, A, np.ones(300))
     with pytest.raises(ValueError, match="too many operations"):
         gm.minimize(problem, "interior-point")
+
+
+def test_infeasibility_is_found_although_the_cost_is_negative():
+    given = instance(14)
+    problem = gm.problems.sdp(given.C, list(given.A), given.b)
+    found = gm.minimize(problem, "interior-point")
+    assert found.status is gm.Status.INFEASIBLE
+    S = np.tensordot(found.ray, given.A, 1)
+    assert found.ray @ given.b == pytest.approx(1.0) and np.linalg.eigvalsh(S)[-1] <= 1e-6

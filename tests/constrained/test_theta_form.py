@@ -110,5 +110,6 @@ def test_what_is_no_theta_number_is_refused():
         assert Model.of(gm.problems.sdp(C, list(A), off)).bordered is None
     assert Model.of(gm.problems.sdp(-C, list(A), b)).bordered is None
     assert Model.of(gm.problems.lovasz_theta(graph)).bordered is None
+    assert Model.of(gm.problems.maxcut(graph)).bordered is None  # C has entries on other edges
     with pytest.raises(ValueError, match="theta numbers with a border"):
         gm.minimize(gm.problems.lovasz_theta(graph), "theta-form")

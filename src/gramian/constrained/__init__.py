@@ -1,7 +1,7 @@
 """Methods for problems with linear constraints."""
 
 from gramian.constrained.certify import certify
+from gramian.constrained.rays import ContradictionError
 from gramian.constrained.registry import METHODS
-from gramian.constrained.sanity import ContradictionError
 
 __all__ = ["METHODS", "ContradictionError", "certify"]

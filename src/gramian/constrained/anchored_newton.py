@@ -163,13 +163,10 @@ class _Newton:
                 best = reached, change
             part = (value - best[0]) / foretold if foretold > 0 else -1.0
             if part >= MIN_DECREASE_RATIO and best[0] < value:
-                self.damping *= (
-                    GOOD_DAMPING_FACTOR
-                    if part > GOOD_DECREASE_RATIO
-                    else POOR_DAMPING_FACTOR
-                    if part < POOR_DECREASE_RATIO
-                    else 1.0
-                )
+                if part > GOOD_DECREASE_RATIO:
+                    self.damping *= GOOD_DAMPING_FACTOR
+                elif part < POOR_DECREASE_RATIO:
+                    self.damping *= POOR_DAMPING_FACTOR
                 return L + best[1], best[0]
             self.damping *= POOR_DAMPING_FACTOR
         return L, value

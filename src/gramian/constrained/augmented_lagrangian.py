@@ -2,27 +2,16 @@
 
     min over L of  F(LLᵀ) + Σ_i σ_i/2 dist²(𝒜(LLᵀ)_i − y_i/σ_i, [l_i, u_i]) − y_i²/(2σ_i)
 
-and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. Rules:
+and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. σ_i = σ γ/(β‖A_i‖²) with γ
+the size of C and β that of the right-hand side, so that σ = 1 has the same meaning in any units.
 
-- σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 has the
-  same meaning in any units; rows whose violation has a unit of its own use that unit;
-- a round ends when the gradient is a hundredth of the violation, both relative, or at its maximum
-  number of steps;
-- if rounds end at that maximum and M is one block, the variable becomes K in L = DK with D_ii² =
-  M_ii relative to their mean, and ‖A_i‖ becomes ‖D^½A_iD^½‖. If the M_ii differ by orders of
-  magnitude, that takes a tenth of the steps; with ‖DA_iD‖, multipliers of rows with small entries
-  of M, and with them the bound, would diverge;
-- if the violation is within the tolerance and the gap is not, the gradient tolerance is divided by
-  five in every round;
-- the multipliers are updated after every round. If the violation is above a quarter of the smallest
-  so far, σ is multiplied by 5, unless the round ended at its maximum number of steps and the
-  violation decreased.
+If rounds end at their maximum number of steps and M is one block, the variable becomes K in L = DK
+with D_ii² = M_ii relative to their mean, and ‖A_i‖ becomes ‖D^½A_iD^½‖: if the M_ii differ by
+orders of magnitude, that takes a tenth of the steps. With ‖DA_iD‖, multipliers of rows with small
+entries of M, and with them the bound, would diverge.
 
-Columns: the smallest r with r(r + 1)/2 > m; at large order, at first half of that or 30. If half of
-the columns are negligible, they are dropped; if the slack has a negative eigenvalue, its
-eigenvector is added. If a row implies Mv = 0, L stays orthogonal to v, and the row needs no
-multiplier. Distances along a connected graph use coordinates in which its Laplacian is the
-identity.
+If a row implies Mv = 0, L stays orthogonal to v, and the row needs no multiplier. Distances along a
+connected graph use coordinates in which its Laplacian is the identity.
 """
 
 from __future__ import annotations
@@ -125,9 +114,10 @@ def augmented_lagrangian(
             units=lengths,
         )
         L = found.image.factor if white is None else white.factor(found.image.factor)
-        off = bounds.off(bounds.map.bilinear(L, L))
-        violation = float(np.linalg.norm(off / norms)) / right
-        y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
+        z = bounds.map.bilinear(L, L)
+        violation = float(np.linalg.norm(bounds.off(z) / norms)) / right
+        loss = Augmented(bounds.lower, bounds.upper, y, sigma * unit)
+        y = bounds.signed(-loss.gradient(z))
         if violation <= settings.tol:  # only the dual has not converged
             strict = max(GRADIENT_RATIO * strict, MIN_GRADIENT)
         falls = violation <= MIN_VIOLATION_DECREASE * least
@@ -183,11 +173,6 @@ def crowded(model: Model) -> bool:
     return MIN_ORDER_PER_COLUMN * rank_for(model.bounds.size) > model.order
 
 
-def _multipliers(model: Model, y: Array, penalty: Array, L: Array) -> Array:
-    loss = Augmented(model.bounds.lower, model.bounds.upper, y, penalty)
-    return loss.gradient(model.bounds.map.bilinear(L, L))
-
-
 def _rays(
     model: Model, L: Array, y: Array, found: Descent, stuck: int, settings: Settings
 ) -> tuple[Array | None, Array | None]:
@@ -212,7 +197,6 @@ def _rays(
 
 def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     """L without negligible columns, and with the direction of a negative eigenvalue."""
-
     values, axes = columns_by_size(L)
     live = int(np.sum(values > MIN_COLUMN_RATIO * max(values[0], 0.0)))
     if live < L.shape[1] // 2:

@@ -11,22 +11,22 @@ solver leaves S slightly indefinite, by δ_k on its block k. It is repaired by o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.constrained.bottoms import BlockBounds, block_bounds
-from gramian.constrained.corner_dual import corner_point
+from gramian.constrained.corner import corner_point
 from gramian.constrained.model import Model, least_squares
 from gramian.maps import Entries, LinearMap, PairDistances, Stack
-from gramian.objectives import LowerBound
+from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.objectives.parts import adjoint_parts, parts_of
-from gramian.proofs import PATIENCE, gershgorin
+from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, SparseForm, gershgorin, lowest
 
 Array = NDArray[np.floating]
 
@@ -36,8 +36,91 @@ NULL_SLACK_RATIO = 1e6
 MAX_INTERIOR_TRIALS, INTERIOR_GROWTH = 8, 8.0
 """Maximum number of points tried for a definite slack, and the factor between them."""
 
+REPAIRED = "repaired dual point"
+
 SCALAR_ROUNDING = 1e-12
 """Relative increase of t and 1 − s, for their own rounding."""
+
+
+@dataclass(frozen=True)
+class BlockBounds:
+    """A lower bound on λ_min of each block, in the order of `model.blocks`."""
+
+    values: Array
+    how: str
+    miss: float
+    vector: Array | None = None
+    """An approximate eigenvector of the lowest eigenvalue."""
+
+    @property
+    def least(self) -> float:
+        return float(np.min(self.values))
+
+
+def block_bounds(
+    model: Model,
+    operator: Any,
+    *,
+    wanted: float | None = None,
+    seconds: float = PATIENCE,
+    prove: bool = True,
+) -> BlockBounds:
+    """λ_min of every block of a matrix with the blocks of the model."""
+
+    def look(part: Any) -> Bottom:
+        return lowest(part, wanted=wanted, seconds=seconds, prove=prove)
+
+    blocks = model.blocks
+    if model.order <= EXACT_ORDER:
+        G = operator.dense()
+        if not np.all(np.isfinite(G)):
+            raise FloatingPointError("the slack matrix is not finite")
+        slack = operator.slack()
+        return _by_blocks(
+            blocks, np.diagonal(G) - slack, lambda rows: _exact(G[np.ix_(rows, rows)], slack[rows])
+        )
+    form = operator.form() if len(blocks) > 1 else None
+    if not isinstance(form, SparseForm) or form.weights.size:
+        found = look(operator)
+        return BlockBounds(np.full(len(blocks), found.value), found.how, found.miss, found.vector)
+    S, slack = form.S, operator.slack()
+    return _by_blocks(
+        blocks,
+        S.diagonal() - slack,
+        lambda rows: look(_part(sp.csr_array(S[rows][:, rows]), slack[rows])),
+    )
+
+
+def _by_blocks(
+    blocks: Sequence[Any], diagonal: Array, look: Callable[[Any], Bottom]
+) -> BlockBounds:
+    """The bounds of all blocks; a block of one row is its entry of the diagonal."""
+    found = {k: look(rows) for k, rows in enumerate(blocks) if len(rows) > 1}
+    values = np.array([
+        found[k].value if k in found else diagonal[rows[0]] for k, rows in enumerate(blocks)
+    ])  # fmt: skip
+    vector = None
+    known = [k for k, bottom in found.items() if bottom.vector is not None]
+    if known:
+        least = min(known, key=lambda k: found[k].value)
+        vector = np.zeros(diagonal.size)
+        vector[blocks[least]] = found[least].vector
+    worst = max(found.values(), key=lambda b: b.miss, default=Bottom(0.0, "eigenvalues"))
+    return BlockBounds(values, worst.how, worst.miss, vector)
+
+
+def _exact(G: Array, slack: Array) -> Bottom:
+    """λ_min of a dense block, minus bounds on its rounding and that of its entries."""
+    values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, 0], check_finite=False)
+    lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(G) + np.sum(slack)
+    return Bottom(float(values[0] - lost), "eigenvalues", vector=vectors[:, 0])
+
+
+def _part(S: sp.csr_array, slack: Array) -> SymmetricOperator:
+    """One block of a sparse matrix, as an operator for `lowest`."""
+    return SymmetricOperator(
+        S.shape[0], lambda v: S @ v, S.toarray, lambda: SparseForm(S), lambda: slack
+    )
 
 
 @dataclass
@@ -73,9 +156,11 @@ class Repair:
         if model.linear is not None and found.miss == 0 and found.least > 0:
             self._remember(y, found.values)
         if found.least >= 0:
-            return _bound(y, model.dual_value(image, y), "dual point", found.how, found.miss)
+            return LowerBound(
+                model.dual_value(image, y), "dual point", how=found.how, miss=found.miss, dual=y
+            )
         points = [
-            _bound(moved, model.dual_value(image, moved), "repaired dual point", how, miss)
+            LowerBound(model.dual_value(image, moved), REPAIRED, how=how, miss=miss, dual=moved)
             for moved, how, miss in self._moved(y, found)
         ]
         points = [point for point in points if np.isfinite(point.value)]
@@ -89,7 +174,7 @@ class Repair:
         self.least, self.vector = found.least, found.vector
         if not np.isfinite(found.value):
             return None
-        return _bound(found.y, found.value, "repaired dual point", "sparse Cholesky", 0.0)
+        return LowerBound(found.value, REPAIRED, how="sparse Cholesky", dual=found.y)
 
     def _moved(self, y: Array, found: BlockBounds) -> Iterator[tuple[Array, str, float]]:
         if self.direction is not None:
@@ -238,9 +323,3 @@ def psd_rows(map: LinearMap) -> Array:
     if isinstance(map, Stack):
         return np.concatenate([psd_rows(part) for part in map.maps] or [np.zeros(0)])
     return np.full(map.size, 1.0 if isinstance(map, PairDistances) else 0.0)
-
-
-def _bound(y: Array, value: float, method: str, how: str, miss: float) -> LowerBound:
-    """The bound of feasible multipliers y."""
-
-    return LowerBound(value, method, how=how, miss=miss, dual=y)

@@ -15,11 +15,6 @@ which takes two products of n × n with n × k; if k > n/2, of the other columns
 same with 1 − Ω. Steps are computed by conjugate gradients and halved until φ decreases enough.
 Every step takes an eigenvalue decomposition, as in the boundary point method, but there are five to
 ten times fewer. The method is for moderate order and many rows.
-
-Rules: a subproblem ends when ‖∇φ‖ is `GRADIENT_PER_CHANGE` times the change ‖W₊ − M‖/σ of M in the
-dual; σ is multiplied by `PENALTY_GROWTH` if that took few steps or if the change is the larger
-residual, and divided by `PENALTY_SHRINK` if it took many. If no step decreases φ before ‖∇φ‖ is
-below the change, M is kept and σ is divided by `PENALTY_RETREAT`.
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ from numpy.typing import NDArray
 
 from gramian.common import clock
 from gramian.constrained.model import Model
-from gramian.constrained.points import MIN_EIGENVALUE_RATIO, Candidate, Guide
+from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.linalg import conjugate_gradient
 from gramian.methods.base import Settings
 
@@ -66,10 +61,6 @@ PENALTY_GROWTH, PENALTY_SHRINK, FEW_STEPS, MANY_STEPS, MIN_CHANGE_RATIO = 2.0, 1
 """Factors by which σ is multiplied and divided; numbers of steps that count as few and as many; and
 the ratio of the change to ‖∇φ‖ above which σ grows."""
 
-MAX_DENSE_ENTRIES_PER_ROW = 50
-"""Entries of M per constraint up to which products of dense matrices are faster than products of
-single entries."""
-
 PENALTY_RETREAT = 4.0
 """Divisor of σ after a subproblem that was not solved."""
 
@@ -82,13 +73,12 @@ class ScaledProgram:
 
     def __init__(self, model: Model) -> None:
         assert model.rows is not None and model.linear is not None
-        self.model, self.norms = model, model.norms
+        self.model = model
         self.A = sp.csr_array(sp.diags_array(1.0 / model.norms) @ model.rows.whole())
         self.At = sp.csr_array(self.A.T)
         self.C = model.linear.dense() / model.left
         ends = (model.bounds.lower, model.bounds.upper)
         self.lower, self.upper = (end / model.norms / model.right for end in ends)
-        self.full = model.order**2 <= MAX_DENSE_ENTRIES_PER_ROW * model.bounds.size
 
     def of(self, M: Array) -> Array:
         """𝒜(M)."""
@@ -98,13 +88,6 @@ class ScaledProgram:
     def adjoint(self, y: Array) -> Array:
         """𝒜*(y)."""
         return np.reshape(self.At @ y, self.C.shape)
-
-    def around(self, V: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-        """D ↦ 𝒜(VDᵀ + DVᵀ) and y ↦ 𝒜*(y)V."""
-        if self.full:
-            return lambda D: 2 * self.of(V @ D.T), lambda y: self.adjoint(y) @ V
-        forward, back = self.model.bounds.map.fixed(V)
-        return lambda D: 2 * forward(D) / self.norms, lambda y: back(y / self.norms)
 
     def weights(self, p: Array) -> Array:
         """⟨A_k, Π(A_k)⟩ approximately, for a projector with diagonal p."""
@@ -187,11 +170,10 @@ class DualIterate:
         weight[others] = own / (own + other[:, None])
         inside = np.where(self.p == self.centre.s - sigma * self.y, 1.0, 0.0)
         inside[scaled.lower == scaled.upper] = 0.0
-        forward, back = scaled.around(Q1)
         normal = scaled.A @ scaled.At if mirrored else None
 
         def product(d: Array) -> Array:
-            seen = forward(Q @ (weight * (Q.T @ back(d))))
+            seen = 2 * scaled.of(Q1 @ (Q @ (weight * (Q.T @ (scaled.adjoint(d) @ Q1)))).T)
             seen = seen if normal is None else normal @ d - seen
             return sigma * (seen + inside * d)
 
@@ -199,13 +181,10 @@ class DualIterate:
         diagonal = scaled.weights(1 - share if mirrored else share)
         return product, sigma * (diagonal + inside)
 
-    @cached_property
+    @property
     def factor(self) -> Array:
         """L of M = LLᵀ, in the units of the problem."""
-        model = self.centre.scaled.model
-        kept = self.values > max(MIN_EIGENVALUE_RATIO * self.values[-1], 0.0)
-        roots = np.sqrt(self.values[kept] * model.right)
-        return np.ascontiguousarray(self.vectors[:, kept] * roots)
+        return factor_of(self.values, self.vectors) * np.sqrt(self.centre.scaled.model.right)
 
 
 def dual_newton(
@@ -251,9 +230,7 @@ def _growth(point: DualIterate) -> Array | None:
     """A factor of (W₊ − M)₊ if M grows as along a ray."""
     if not np.trace(point.positive) > RAY_TRACE_GROWTH * np.trace(point.centre.M):
         return None
-    values, vectors = np.linalg.eigh(point.positive - point.centre.M)
-    kept = values > MIN_EIGENVALUE_RATIO * values[-1]
-    return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+    return factor_of(*np.linalg.eigh(point.positive - point.centre.M))
 
 
 def _solved(point: DualIterate, least: float) -> tuple[DualIterate, int]:

@@ -21,7 +21,7 @@ allowed gap: C − 𝒜*(y) is definite if the residuals are smaller than ε.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -84,20 +84,21 @@ def refusal(model: Model) -> str | None:
 
 
 def preferred(model: Model) -> bool:
-    """Whether `auto` uses it: for dense rows, and for small programs without Clarabel."""
+    """Whether `auto` uses it: dense rows, a small block, or several of them without Clarabel."""
     if refusal(model) is not None or model.rows is None:
         return False
-    if conic.is_small(model) and not conic.installed():
+    entries, largest = sum(len(rows) ** 2 for rows in model.blocks), len(model.blocks[0])
+    if model.rows.matrix.nnz >= MIN_DENSE_FRACTION * entries * model.bounds.size:
         return True
-    entries = sum(len(rows) ** 2 for rows in model.blocks)
-    return bool(model.rows.matrix.nnz >= MIN_DENSE_FRACTION * entries * model.bounds.size)
+    one = 2 * largest**2 >= entries
+    return largest <= conic.MAX_BLOCK_ROWS and (one or not conic.installed())
 
 
 def _work(model: Model) -> tuple[float, float]:
     rows, sizes = model.bounds.size, [len(block) for block in model.blocks]
     entries = sum(size * (size + 1) / 2 for size in sizes)
     cubes = float(sum(size**3 for size in sizes))
-    return rows * (2 * cubes + 2 * rows * entries) + 30 * cubes, rows * float(model.order) ** 2
+    return rows * (2 * cubes + 2 * rows * entries) + 30 * cubes, 2 * rows * entries
 
 
 def interior_point(
@@ -140,8 +141,8 @@ class InteriorPath:
             record = {"steps": float(iteration), "violation": step.violation}
             if step.flat:
                 return
-            if step.ray <= ray:
-                ray = GAP_RATIO * step.ray
+            if min(step.rays) <= ray:
+                ray = GAP_RATIO * min(step.rays)
                 yield _ray(self.form, step, record)
             elif step.gap <= offered and (
                 step.feasible or step.gap <= INFEASIBLE_GAP_IN_TOLERANCES * self.tol
@@ -175,13 +176,13 @@ def _ray(form: StandardForm, step: Iteration, record: dict[str, float]) -> Candi
     """A candidate proof that there is no minimum, or no feasible point."""
     point = step.point
     L, y = point.factor(form), form.multipliers(point.y)
-    falls = step.cost < 0
+    falls = step.rays[0] <= step.rays[1]
     return Candidate(L, y, record, L if falls else None, None if falls else y)
 
 
 @dataclass(frozen=True)
 class InteriorPoint:
-    """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, x = wλ and s = λ/w of scalar variables."""
+    """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, stacked by their size."""
 
     y: Array
     tau: float
@@ -189,28 +190,26 @@ class InteriorPoint:
     G: Sequence[Array]
     values: Sequence[Array]
     """The diagonals of Λ."""
-    w: Array
-    single: Array
-    """λ of the scalar variables."""
     margin: float = 0.0
     """ε: the slack of the multipliers is required to be at least εI."""
 
     @classmethod
     def first(cls, form: StandardForm) -> InteriorPoint:
         """X = S = I, y = 0."""
-        G = [np.eye(len(rows)) for rows in form.blocks]
-        ones, values = np.ones(form.cost.size), [np.ones(len(g)) for g in G]
-        return cls(np.zeros(form.b.size), 1.0, 1.0, G, values, ones, ones.copy())
+        G = [np.zeros_like(C) + np.eye(C.shape[-1]) for C in form.C]
+        return cls(np.zeros(form.b.size), 1.0, 1.0, G, [np.ones(g.shape[:-1]) for g in G])
 
     def multipliers(self, form: StandardForm) -> Array:
         """y, in the units of the model."""
         return form.multipliers(self.y / self.tau)
 
+    def roots(self) -> list[Array]:
+        """R of X = RRᵀ."""
+        return [g * np.sqrt(v)[:, None] for g, v in zip(self.G, self.values, strict=True)]
+
     def factor(self, form: StandardForm) -> Array:
         """L of M = LLᵀ, in the units of the model."""
-        pairs = zip(self.G, self.values, strict=True)
-        roots = [g * np.sqrt(values / self.tau) for g, values in pairs]
-        return form.factor(roots, self.w * self.single / self.tau)
+        return form.factor(self.roots()) / np.sqrt(self.tau)
 
 
 class Direction(NamedTuple):
@@ -232,7 +231,7 @@ class Iteration:
 
     def __init__(self, form: StandardForm, point: InteriorPoint) -> None:
         self.form, self.point, self.b = form, point, form.b
-        self.values = np.concatenate([*(svec(np.diag(v)) for v in point.values), point.single])
+        self.values = _joined(map(_diagonal, point.values))
         self.A, slack, cost = self._scaled()
         self.primal = self.b * point.tau - self.A @ self.values
         self.dual = slack - self.values
@@ -244,19 +243,21 @@ class Iteration:
     def _scaled(self) -> tuple[Array, Array, float]:
         """Ã with a row for each svec(GᵀA_kG), c̃τ − Ãᵀy, and c·x."""
         form, point = self.form, self.point
-        single = form.cost - point.margin * form.entry
-        A, slack, cost = [], [], float(single @ (point.w * point.single))
-        for g, values, matrices, C in zip(
-            point.G, point.values, form.matrices, form.C, strict=True
+        A, slack, cost = [], [], 0.0
+        for g, root, matrices, C, margin in zip(
+            point.G, point.roots(), form.matrices, form.C, self._margins(), strict=True
         ):
-            A.append(svec(np.matmul(g.T, np.matmul(matrices, g))))
-            C = C - point.margin * np.eye(len(g))
-            S = C * point.tau - np.tensordot(point.y, matrices, 1)
-            slack.append(svec(g.T @ S @ g))
-            cost += float(np.sum((g * values) * (C @ g)))
-        A.append(form.entries * point.w)
-        slack.append((single * point.tau - point.y @ form.entries) * point.w)
-        return np.hstack(A), np.concatenate(slack), cost
+            turned = np.swapaxes(g, 1, 2)
+            A.append(svec(turned @ (matrices @ g)).reshape(self.b.size, -1))
+            C = C - margin
+            slack.append(turned @ (C * point.tau - np.tensordot(point.y, matrices, 1)) @ g)
+            cost += float(np.sum(root * (C @ root)))
+        return np.hstack(A), _joined(slack), cost
+
+    def _margins(self) -> list[Array]:
+        """εI for every stack of blocks of M, 0 for the slacks."""
+        sizes = [group.shape[1] for group in self.form.groups]
+        return [*(self.point.margin * np.eye(size) for size in sizes), np.zeros((1, 1))]
 
     @property
     def gap(self) -> float:
@@ -272,16 +273,19 @@ class Iteration:
     @property
     def near(self) -> bool:
         """Whether the pair is nearly optimal."""
-        off = max(self.gap, self.violation, self.point.kappa / self.point.tau)
+        rest = self.point.kappa / max(self.point.tau, abs(self.cost))
+        off = max(self.gap, self.violation, rest)
         return off <= MAX_GAP_FOR_MARGIN
 
     @property
     def feasible(self) -> bool:
         """Whether C − 𝒜*(y) is positive definite, up to rounding."""
-        parts, _ = self._parts(self.values + self.dual)
+        parts = self._parts(self.values + self.dual)
         try:
-            for g, part in zip(self.point.G, parts, strict=True):
-                np.linalg.cholesky(part + self.point.margin * self.point.tau * (g.T @ g))
+            for g, part, margin in zip(self.point.G, parts, self._margins(), strict=True):
+                if g.shape[-1] > 1:  # multipliers of scalars can be clipped
+                    turned = np.swapaxes(g, 1, 2)
+                    np.linalg.cholesky(part + self.point.tau * (turned @ margin @ g))
         except np.linalg.LinAlgError:
             return False
         return True
@@ -289,9 +293,7 @@ class Iteration:
     @property
     def size(self) -> float:
         """|c·x| divided by tr X."""
-        pairs = zip(self.point.G, self.point.values, strict=True)
-        trace = sum(float(np.sum(g * g * v)) for g, v in pairs)
-        trace += float(np.sum((self.point.w * self.point.single)[: self.form.model.single.size]))
+        trace = sum(float(np.sum(root * root)) for root in self.point.roots()[:-1])
         return max(abs(self.cost), abs(self.reach)) / trace
 
     @property
@@ -301,11 +303,12 @@ class Iteration:
         return far and float(np.linalg.norm(self.A @ self.values)) <= -MAX_FLAT_RATIO * self.cost
 
     @property
-    def ray(self) -> float:
-        """‖Ax‖ relative to −c·x > 0, or ‖Aᵀy + s‖ relative to b·y > 0: 0 for a ray."""
-        if self.cost < 0:
-            return float(np.linalg.norm(self.A @ self.values)) / -self.cost
-        return self.point.tau / self.reach if self.reach > 0 else np.inf
+    def rays(self) -> tuple[float, float]:
+        """‖Ax‖ relative to −c·x > 0, and ‖Aᵀy + s‖ relative to b·y > 0: 0 for a ray."""
+        falls = (
+            float(np.linalg.norm(self.A @ self.values)) / -self.cost if self.cost < 0 else np.inf
+        )
+        return falls, self.point.tau / self.reach if self.reach > 0 else np.inf
 
     @cached_property
     def R(self) -> Array:
@@ -358,37 +361,31 @@ class Iteration:
 
     def _corrected(self, first: Direction, centre: float) -> Array:
         """T of Λ ∘ T = σμI − Λ² − the symmetric product of x̃ and s̃ of the predictor."""
-        parts = []
-        (xs, x), (ss, s) = self._parts(first.x), self._parts(first.s)
-        for v, X, S in zip(self.point.values, xs, ss, strict=True):
+        found = []
+        for v, X, S in self._stacks(first):
             product = X @ S
-            right = np.diag(centre - v * v) - 0.5 * (product + product.T)
-            parts.append(svec(2 * right / (v[:, None] + v)))
-        lam = self.point.single
-        return np.concatenate([*parts, (centre - lam * lam - x * s) / lam])
+            right = _diagonal(centre - v * v) - 0.5 * (product + np.swapaxes(product, 1, 2))
+            found.append(2 * right / (v[:, :, None] + v[:, None, :]))
+        return _joined(found)
 
     def length(self, step: Direction) -> float:
         """The longest step inside the cone."""
-        point = self.point
-        falls = [1e-3, -step.tau / point.tau, -step.kappa / point.kappa]
-        for moved in (step.x, step.s):
-            parts, single = self._parts(moved)
-            for v, part in zip(point.values, parts, strict=True):
-                root = np.sqrt(v)
-                falls.append(-float(np.linalg.eigvalsh(part / root[:, None] / root)[0]))
-            falls.append(float(np.max(-single / point.single, initial=0.0)))
+        falls = [1e-3, -step.tau / self.point.tau, -step.kappa / self.point.kappa]
+        for v, X, S in self._stacks(step):
+            root = np.sqrt(v)
+            for part in (X, S):
+                least = np.linalg.eigvalsh(part / root[:, :, None] / root[:, None, :])
+                falls.append(float(np.max(-least, initial=0.0)))
         return 1.0 / max(falls)
 
     def _moved(self, step: Direction, length: float) -> InteriorPoint:
         point, G, values = self.point, [], []
-        (xs, x), (ss, s) = self._parts(step.x), self._parts(step.s)
-        for g, v, X, S in zip(point.G, point.values, xs, ss, strict=True):
-            Lx = np.linalg.cholesky(np.diag(v) + length * X)
-            Ls = np.linalg.cholesky(np.diag(v) + length * S)
-            _, lam, Vt = np.linalg.svd(Ls.T @ Lx)
-            G.append(g @ (Lx @ Vt.T) / np.sqrt(lam))
+        for g, (v, X, S) in zip(point.G, self._stacks(step), strict=True):
+            Lx = np.linalg.cholesky(_diagonal(v) + length * X)
+            Ls = np.linalg.cholesky(_diagonal(v) + length * S)
+            _, lam, Vt = np.linalg.svd(np.swapaxes(Ls, 1, 2) @ Lx)
+            G.append(g @ (Lx @ np.swapaxes(Vt, 1, 2)) / np.sqrt(lam)[:, None])
             values.append(lam)
-        x, s = point.single + length * x, point.single + length * s
         return replace(
             point,
             y=point.y + length * step.y,
@@ -396,15 +393,28 @@ class Iteration:
             kappa=point.kappa + length * step.kappa,
             G=G,
             values=values,
-            w=point.w * np.sqrt(x / s),
-            single=np.sqrt(x * s),
         )
 
-    def _parts(self, v: Array) -> tuple[list[Array], Array]:
-        """The matrices of every block, and the scalar variables."""
+    def _stacks(self, step: Direction) -> Iterator[tuple[Array, Array, Array]]:
+        """Λ, and the step in x̃ and s̃, of every stack of blocks."""
+        return zip(self.point.values, self._parts(step.x), self._parts(step.s), strict=True)
+
+    def _parts(self, v: Array) -> list[Array]:
+        """The matrices of every stack of blocks."""
         found, start = [], 0
-        for rows in self.form.blocks:
-            end = start + triangle_size(len(rows))
-            found.append(smat(v[start:end], len(rows)))
+        for count, size in (values.shape for values in self.point.values):
+            entries = triangle_size(size)
+            end = start + count * entries
+            found.append(smat(v[start:end].reshape(count, entries), size))
             start = end
-        return found, v[start:]
+        return found
+
+
+def _diagonal(v: Array) -> Array:
+    """Diagonal matrices."""
+    return v[:, :, None] * np.eye(v.shape[1])
+
+
+def _joined(stacks: Iterable[Array]) -> Array:
+    """svec of all blocks."""
+    return np.concatenate([svec(stack).ravel() for stack in stacks])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gramian.constrained import (
     anchored_newton,
@@ -27,13 +26,11 @@ MAX_UNCOMPILED_ORDER = 200
 """Order up to which compiling a sweep takes longer than solving the problem."""
 
 
-@dataclass(frozen=True)
-class Method:
-    """A method with its name and the problems it accepts."""
+class Method(NamedTuple):
+    """A method with its name and the reason why it does not accept a problem."""
 
     name: str
     run: Callable[..., Iterator[Candidate]]
-    summary: str
     refusal: Callable[[Model], str | None]
 
     @property
@@ -41,10 +38,6 @@ class Method:
         """The keyword options of this method."""
         parameters = inspect.signature(self.run).parameters.values()
         return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-
-
-def _anything(model: Model) -> None:
-    return None
 
 
 def _dense_and_linear(model: Model) -> str | None:
@@ -58,50 +51,15 @@ def _dense_and_linear(model: Model) -> str | None:
 METHODS = {
     method.name: method
     for method in (
-        Method(
-            "augmented-lagrangian",
-            augmented_lagrangian,
-            "L-BFGS on the factor, multipliers and penalties",
-            _anything,
-        ),
-        Method("clarabel", conic.clarabel, "an interior point method, if small", conic.refusal),
-        Method(
-            "interior-point",
-            interior_point.interior_point,
-            "a primal-dual interior point method, for dense rows and moderate order",
-            interior_point.refusal,
-        ),
-        Method(
-            "unit-diagonal",
-            unit_diagonal.unit_diagonal,
-            "coordinate descent on rows of fixed length",
-            unit_diagonal.refusal,
-        ),
-        Method(
-            "anchored-newton",
-            anchored_newton.anchored_newton,
-            "Newton's method on a factor with a fixed corner",
-            anchored_newton.refusal,
-        ),
-        Method(
-            "dual-newton",
-            dual_newton,
-            "Newton's method on the multipliers, with a dense M",
-            _dense_and_linear,
-        ),
-        Method(
-            "unfolding-path",
-            unfolding_path.unfolding_path,
-            "the central path of the dual of an unfolding with exact edges",
-            unfolding_path.refusal,
-        ),
-        Method(
-            "theta-form",
-            theta_form.theta_form,
-            "theta numbers with a border, in their form with a trace",
-            theta_form.refusal,
-        ),
-        Method("splitting", splitting, "the boundary point method", _dense_and_linear),
+        Method("augmented-lagrangian", augmented_lagrangian, lambda model: None),
+        Method("clarabel", conic.clarabel, conic.refusal),
+        Method("interior-point", interior_point.interior_point, interior_point.refusal),
+        Method("unit-diagonal", unit_diagonal.unit_diagonal, unit_diagonal.refusal),
+        Method("anchored-newton", anchored_newton.anchored_newton, anchored_newton.refusal),
+        Method("dual-newton", dual_newton, _dense_and_linear),
+        Method("unfolding-path", unfolding_path.unfolding_path, unfolding_path.refusal),
+        Method("theta-form", theta_form.theta_form, theta_form.refusal),
+        Method("splitting", splitting, _dense_and_linear),
     )
 }
 
@@ -144,6 +102,7 @@ def choose(model: Model, settings: Settings) -> list[Method]:
         return [METHODS["augmented-lagrangian"]]
     chosen = ["unfolding-path"] if unfolding_path.refusal(model) is None else []
     chosen += ["interior-point"] if interior_point.preferred(model) else []
+    # Clarabel solves some ill-conditioned programs on which the interior point method stalls.
     chosen += ["clarabel"] if conic.refusal(model) is None else []
     chosen += ["theta-form"] if theta_form.refusal(model) is None else []
     # Distances along a graph need its coordinates, which the dense method does not use.

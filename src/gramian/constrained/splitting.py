@@ -86,7 +86,7 @@ def splitting(
         record = {"violation": float(primal), "penalty": sigma, "steps": float(iteration)}
         far = iteration > 10 * FIRST_INTERVAL
         change = (y - last[0]) * model.left / norms
-        grown = _square_root((M - last[1]).reshape(n, n)) if far else None
+        grown = factor_of(*_above_zero((M - last[1]).reshape(n, n))) if far else None
         yield Candidate(L, multipliers, record, grown, change if far else None)
         last = (y, M)
         if primal > MAX_RESIDUAL_RATIO * dual:
@@ -129,9 +129,3 @@ def _above_zero(V: Array) -> tuple[Array, Array]:
     """The positive eigenvalues of the symmetric part of V, and their vectors."""
     values, vectors = np.linalg.eigh(0.5 * (V + V.T))
     return values[values > 0], vectors[:, values > 0]
-
-
-def _square_root(D: Array) -> Array | None:
-    """A factor of D₊; None if that is 0."""
-    factor = factor_of(*_above_zero(D))
-    return factor if np.any(factor) else None

@@ -1,15 +1,14 @@
-"""A semidefinite program as min c·x subject to Ax = b over semidefinite and nonnegative cones.
+"""A semidefinite program as min c·x subject to Ax = b over semidefinite cones.
 
-x contains svec of every block of M, then the entries of M that are blocks of their own, then a
-slack for every inequality. Rows, b and c have norm 1: M = ‖b‖ X, y = ‖c‖ ŷ/‖A_k‖.
+x contains svec of every block of M, then a slack for every inequality; blocks of equal size are
+stacked, and scalars are blocks of size 1. Rows, b and c have norm 1: M = ‖b‖ X, y = ‖c‖ ŷ/‖A_k‖.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.constrained.model import MIN_INDEPENDENT_EIGENVALUE, Model
@@ -27,67 +26,55 @@ class StandardForm:
 
     def __init__(self, model: Model) -> None:
         assert model.rows is not None
-        self.model = model
-        self.blocks = [rows for rows in model.blocks if len(rows) > 1]
-        lower, upper = model.bounds.lower, model.bounds.upper
-        places = list(model.bounds.sides)
-        whole = model.rows.whole() if model.rows.places.size else np.zeros((lower.size, 0))
-        dense = np.asarray(whole.toarray() if hasattr(whole, "toarray") else whole)
-        self.norms = np.linalg.norm(dense, axis=1)
-        self.norms[self.norms == 0] = 1.0
-        dense = (dense / self.norms[:, None]).reshape(lower.size, model.order, model.order)
-        places[0] = self._independent(dense, places[0])
-        self.source: Indices = np.concatenate(places)
+        self.model, n, C = model, model.order, model.linear.dense()
+        equal, low, high = model.bounds.sides
+        equal = self._independent(equal)
+        self.source: Indices = np.concatenate([equal, low, high])
         """The row of the model for each row of A."""
-        right = np.concatenate([lower[places[0]], lower[places[1]], upper[places[2]]])
-        right = right / self.norms[self.source]
-        self.right = float(np.linalg.norm(right)) or 1.0
+        lower, upper = model.bounds.lower, model.bounds.upper
+        self.norms = model.norms[self.source]
+        right = np.concatenate([lower[equal], lower[low], upper[high]]) / self.norms
+        self.right, self.left = (float(np.linalg.norm(part)) or 1.0 for part in (right, C))
         self.b = right / self.right
-        self.matrices = [dense[np.ix_(self.source, rows, rows)] for rows in self.blocks]
-        self.entries = self._beside(dense[self.source][:, model.single, model.single], places)
-        C = model.linear.dense()
-        self.left = float(np.linalg.norm(C)) or 1.0
-        self.C = [C[np.ix_(rows, rows)] / self.left for rows in self.blocks]
-        slacks = self.source.size - places[0].size
-        self.cost = np.concatenate([np.diagonal(C)[model.single] / self.left, np.zeros(slacks)])
-        self.entry = np.concatenate([np.ones(model.single.size), np.zeros(slacks)])
-        """1 for entries of M, 0 for slacks."""
-
-    @cached_property
-    def order(self) -> int:
+        A = sp.csc_array(sp.diags_array(1.0 / self.norms) @ model.rows.whole()[self.source])
+        sizes = dict.fromkeys(len(rows) for rows in model.blocks)
+        self.groups = [np.array([b for b in model.blocks if len(b) == size]) for size in sizes]
+        """The rows of M of the blocks of each size."""
+        self.matrices, self.C = [], []
+        """A_k and C of each stack of blocks; the slacks are the last."""
+        for blocks in self.groups:
+            i, j = blocks[:, :, None], blocks[:, None, :]
+            columns = A[:, (i * n + j).ravel()].toarray()
+            self.matrices.append(columns.reshape(self.b.size, *blocks.shape, blocks.shape[1]))
+            self.C.append(C[i, j] / self.left)
+        signs = np.repeat([0.0, -1.0, 1.0], [equal.size, low.size, high.size])
+        slacks = np.diag(signs)[:, equal.size :, None, None]
+        self.matrices.append(slacks)
+        self.C.append(np.zeros(slacks.shape[1:]))
+        self.order = n + slacks.shape[1]
         """The degree of the cone: the sum of the orders of its blocks."""
-        return sum(map(len, self.blocks)) + self.cost.size
 
-    def _independent(self, dense: Array, equal: Indices) -> Indices:
+    def _independent(self, equal: Indices) -> Indices:
         """Linearly independent equations."""
-        if equal.size < 2:
-            return equal
-        flat = dense[equal].reshape(equal.size, -1)
-        if np.linalg.eigvalsh(flat @ flat.T)[0] > MIN_INDEPENDENT_EIGENVALUE:
+        assert self.model.rows is not None
+        flat = self.model.rows.matrix[equal].toarray() / self.model.norms[equal, None]
+        if equal.size < 2 or np.linalg.eigvalsh(flat @ flat.T)[0] > MIN_INDEPENDENT_EIGENVALUE:
             return equal
         R, order = scipy.linalg.qr(flat.T, mode="r", pivoting=True, check_finite=False)
         kept = np.abs(np.diagonal(R)) > MIN_INDEPENDENT_NORM
         return np.sort(equal[order[: kept.size][kept]])
 
-    def _beside(self, single: Array, places: list[Indices]) -> Array:
-        """The columns of A for single entries of M, and ∓1 for the slack of an inequality."""
-        equal, low, high = (part.size for part in places)
-        signs = np.concatenate([np.full(low, -1.0), np.full(high, 1.0)])
-        slacks = np.vstack([np.zeros((equal, low + high)), np.diag(signs)])
-        return np.hstack([single, slacks])
-
     def multipliers(self, y: Array) -> Array:
         """The multipliers of the rows of the model, 0 where they would need a missing bound."""
         found = np.zeros(self.model.bounds.size)
-        np.add.at(found, self.source, y * self.left / self.norms[self.source])
+        np.add.at(found, self.source, y * self.left / self.norms)
         return self.model.bounds.signed(found)
 
-    def factor(self, roots: list[Array], single: Array) -> Array:
-        """A factor of M from X = RRᵀ of every block, and from the nonnegative entries."""
-        alone, parts = self.model.single, []
-        for root in roots:
+    def factor(self, roots: list[Array]) -> Array:
+        """A factor of M from X = RRᵀ of every block."""
+        blocks, parts = [], []
+        for group, root in zip(self.groups, roots, strict=False):  # without the slacks
             U, sizes, _ = np.linalg.svd(root)
-            parts.append(factor_of(sizes**2, U))
-        inside = np.diag(np.sqrt(np.maximum(single[: alone.size], 0.0)))
-        L = self.model.side_by_side([*self.blocks, alone], [*parts, inside])
-        return L * np.sqrt(self.right)
+            blocks += list(group)
+            parts += [factor_of(size**2, vectors) for size, vectors in zip(sizes, U, strict=True)]
+        return self.model.side_by_side(blocks, parts) * np.sqrt(self.right)

@@ -16,7 +16,6 @@ The form with fewer rows is used. The f are eliminated by a QR decomposition of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -220,12 +219,3 @@ class Blocks:
         i, j, scale = self.places()
         found: Array = scale * np.einsum("er,er->e", factor[i], factor[j])
         return found
-
-    def factor(self, v: Array) -> Any:
-        """A factor of the M nearest to v, as a starting point."""
-        i, j, scale = self.places()
-        M = np.zeros((self.order, self.order))
-        M[i, j] = M[j, i] = v / scale
-        values, vectors = np.linalg.eigh(M)
-        kept = values > 1e-10 * np.max(np.abs(values), initial=1e-300)
-        return vectors[:, kept] * np.sqrt(values[kept])

@@ -33,10 +33,10 @@ def svec(M: Array) -> Array:
 
 
 def smat(s: Array, order: int) -> Array:
-    """The symmetric matrix with svec(M) = s."""
+    """The symmetric matrix with svec(M) = s, or one for each of several s."""
     i, j, scale = triangle(order)
-    M = np.zeros((order, order))
-    M[i, j] = M[j, i] = s / scale
+    M = np.zeros((*s.shape[:-1], order, order))
+    M[..., i, j] = M[..., j, i] = s / scale
     return M
 
 

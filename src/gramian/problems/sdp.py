@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import real_numbers
 from gramian.linear_constraints import Constraint
 from gramian.maps import LinearMap, inner_products
 from gramian.maps.matrices import rank_one
@@ -65,10 +66,12 @@ def sdp(
     constraints = []
     for matrices, right, which in ((A, b, "A"), (A_ub, b_ub, "A_ub")):
         if matrices is None:
-            _refuse_alone(right, which)
+            if right is not None:
+                name = which.replace("A", "b")
+                raise ValueError(f"{name} is given without {which}, the matrices it belongs to")
             continue
         map = _map(matrices, sizes, which)
-        values = _right(right, map.size, "b" if which == "A" else "b_ub")
+        values = _vector(right, map.size, which.replace("A", "b"), "one number for each matrix")
         lower = values if which == "A" else -np.inf
         constraints.append(Constraint(map, lower, values))
     if not constraints:
@@ -84,12 +87,6 @@ def sdp(
             if given is not None
         ),
     )
-
-
-def _refuse_alone(right: ArrayLike | None, which: str) -> None:
-    if right is not None:
-        name = which.replace("A", "b")
-        raise ValueError(f"{name} is given without {which}, the matrices that it belongs to")
 
 
 def _sizes(C: Any) -> list[int]:
@@ -172,11 +169,7 @@ def _matrix(value: Any, size: int, name: str) -> sp.csr_array:
     if value is None:
         return sp.csr_array((size, size))
     if not sp.issparse(value) and np.ndim(value) == 1:
-        vector = _numbers(value, name)
-        if vector.size != size:
-            raise ValueError(f"{name} must be a vector of length {size}, as C has there")
-        _refuse_not_finite(vector, name)
-        return sp.csr_array(sp.diags_array(vector))
+        return sp.csr_array(sp.diags_array(_vector(value, size, name, "as C has there")))
     checked = as_symmetric(value, name)
     if checked.order != size:
         raise ValueError(f"{name} has order {checked.order}, but C has {size} there")
@@ -208,29 +201,15 @@ def _linear(flat: sp.csr_array, n: int) -> SymmetricMatrix:
     return Dense(C.toarray()) if n <= MAX_DENSE_ORDER and C.nnz > DENSE_SHARE * n * n else Sparse(C)
 
 
-def _right(values: ArrayLike | None, size: int, name: str) -> Array:
+def _vector(values: Any, size: int, name: str, length: str) -> Array:
+    """Validated numbers of a vector; `length` says why it has this size."""
     if values is None:
-        raise ValueError(f"{name} is missing: it needs {size} numbers, one for each matrix")
-    right = _numbers(values, name)
-    if right.shape != (size,):
+        raise ValueError(f"{name} is missing: it needs {size} numbers, {length}")
+    vector = real_numbers(values, name)
+    if vector.shape != (size,):
         raise ValueError(
-            f"{name} must be a vector of length {size}, one number for each matrix; got shape "
-            f"{right.shape}"
+            f"{name} must be a vector of length {size}, {length}; got shape {vector.shape}"
         )
-    _refuse_not_finite(right, name)
-    return right
-
-
-def _numbers(values: Any, name: str) -> Array:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{name} must be a vector of numbers") from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    return array.astype(float)
-
-
-def _refuse_not_finite(vector: Array, name: str) -> None:
     if not np.all(np.isfinite(vector)):
         raise ValueError(f"{name}[{int(np.argmin(np.isfinite(vector)))}] is not finite")
+    return vector

@@ -196,7 +196,7 @@ class _Seen:
         rest = (ends == 0) & ~same
         places, column = np.unique(low[rest] * n + high[rest], return_inverse=True)
         edges = matrix(rest, column, places.size)
-        kept = np.flatnonzero(abs(edges[:m]).max(axis=0).toarray().ravel() > 0)
+        kept = np.flatnonzero(abs(edges).max(axis=0).toarray().ravel() > 0)
         i, j = np.divmod(places[kept], n)
         on, side = (ends == 0) & same, ends == 1
         return cls(
