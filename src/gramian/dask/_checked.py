@@ -130,13 +130,15 @@ def refuse_mixed(a: Any, b: Any, name: str) -> None:
         )
 
 
-def same_columns(a: Any, b: Any) -> None:
-    """Refuse partitions whose columns differ, or are in another order."""
+def same_columns(a: Any, b: Any, width: int, other: int) -> None:
+    """Raise ValueError if the names or the numbers of columns of two partitions differ."""
     if a is not None and b is not None and not np.array_equal(a, b):
         raise ValueError(
             f"partitions have the columns {_few(a)} and {_few(b)}: give all the same ones, in the "
             "same order"
         )
+    if width != other:
+        raise ValueError(f"blocks have {width} and {other} features: give all the same")
 
 
 def _few(names: Any) -> str:

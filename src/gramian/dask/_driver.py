@@ -51,7 +51,7 @@ def gathered(cluster: Cluster, X: Any, y: Any) -> tuple[Any, Any]:
         check_memory(2.0 * need, "the samples", "fit a part of them")
         blocks: list[Sample] = cluster.gather(shards)
     for block in blocks[1:]:
-        same_columns(blocks[0].names, block.names)
+        same_columns(blocks[0].names, block.names, blocks[0].X.shape[1], block.X.shape[1])
     tables = [block.X for block in blocks]
     whole: Any = sp.csr_array(sp.vstack(tables)) if sp.issparse(tables[0]) else np.vstack(tables)
     if blocks[0].names is not None:
@@ -69,6 +69,10 @@ def _bytes_of(block: Sample) -> int:
 
 class LMNNEig(OnDriver, metric.LMNNEig):
     """`gramian.metric.LMNNEig` of Dask collections or files, which come to the driver."""
+
+
+class NPKL(OnDriver, kernel.NPKL):
+    """`gramian.kernel.NPKL` of Dask collections or files, which come to the driver."""
 
 
 class RegPCP(OnDriver, kernel.RegPCP):

@@ -39,11 +39,7 @@ class Spread:
     def __add__(self, other: Spread) -> Spread:
         if not (self.count and other.count):
             return self if self.count else other
-        same_columns(self.names, other.names)
-        if self.mean.shape != other.mean.shape:
-            raise ValueError(
-                f"blocks have {self.mean.size} and {other.mean.size} features: give all the same"
-            )
+        same_columns(self.names, other.names, self.mean.size, other.mean.size)
         refuse_mixed(self.classes, other.classes, "labels")
         n = self.count + other.count
         mean = self.mean + (other.count / n) * (other.mean - self.mean)

@@ -6,7 +6,7 @@ those alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gramian.completion._ratings import Elsewhere, Ids, Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.dask._cluster import Cluster
-from gramian.dask._spread import home_of
+from gramian.dask._spread import Driver, Folder
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -121,8 +121,8 @@ class Rated:
     seed: int
     """Which ratings are held out."""
     columns: Any = None
-    home: Any = None
-    """Where states are written and read again; default the driver (`_spread`)."""
+    home: Driver | Folder = field(default_factory=Driver)
+    """Where states are copied."""
 
     remote: ClassVar[bool] = True
     featured: ClassVar[bool] = False
@@ -140,7 +140,8 @@ class Rated:
     def mark(self) -> dict[str, Any]:
         """Names and values that differ for other ratings."""
         data = [self.size, self.check, self.weight, self.seed]
-        return {"shape": list(self.shape), "ratings": data, "factors": self.home is not None}
+        files = isinstance(self.home, Folder)
+        return {"shape": list(self.shape), "ratings": data, "factors": files}
 
     def ids(self, side: int) -> Ids:
         """The ids of the users (side 0) or of the items (side 1)."""
@@ -153,10 +154,6 @@ class Rated:
     def split(self, rng: Any, share: float) -> HeldOut:
         """The ratings that were drawn as held out when they were stored."""
         return HeldOut(int(self.cluster.sum("count", _held_out, self.users.blocks)))
-
-    def folds(self, rng: Any, folds: int, count: int) -> list[HeldOut]:
-        """The same split alone: workers have no other."""
-        return [self.split(rng, 1.0 / folds)]
 
     def part(self, held: HeldOut) -> Rated:
         """The held-out ratings by users, or all others by users and items, in blocks of their own.
@@ -173,13 +170,6 @@ class Rated:
             self, users=sides[0], items=sides[1], size=int(sides[0].counts.sum()),
             total=float(total), weight=float(weight),
         )  # fmt: skip
-
-    def scored(self, levels: Array) -> Rated:
-        """The ratings with 2k − (K − 1) for level k of K."""
-        blocks = self.cluster.keep(self.cluster.each("levels", _scored, self.users.blocks, levels))
-        total, weight = self.cluster.sum("mean", _weighed, blocks)
-        users = replace(self.users, blocks=blocks)
-        return replace(self, users=users, total=float(total), weight=float(weight))
 
     def mean_square(self, mean: float = 0.0) -> float:
         """The mean of (v − μ)²."""
@@ -200,34 +190,22 @@ class Rated:
         rest = float(np.sum(sums - counts * means)) / self.size
         return float(np.sqrt(over(_beside_both, means + rest, ridge) / self.size))
 
-    def mean_error(self, found: Any, error: Any) -> float:
-        """The mean of error(prediction, value), a round."""
-        if isinstance(found, Swept):
-            tops, lows = found.state.upper, found.state.lower
-        else:
-            P, Q, beside = found.row_factors, found.col_factors, found.offsets
-            tops = self.users.pieces(np.column_stack([P, beside.rows]))
-            lows = self.taken(np.column_stack([Q, beside.cols]), self.items, "factor")
-        near = [[lows[b] for b in some] for some in self.users.reached]
-        told = found.offsets.mean, found.bounds, error
-        total = self.cluster.sum("held-out", _error, self.users.blocks, tops, near, *told)
+    def mean_error(self, found: Swept, error: Any) -> float:
+        """The mean of error(prediction, value), one round."""
+        lower = found.state.lower
+        near = [[lower[b] for b in some] for some in self.users.reached]
+        total = self.cluster.sum(
+            "held-out", _error, self.users.blocks, found.state.upper, near, found.offsets.mean,
+            found.bounds, error,
+        )  # fmt: skip
         return float(total) / max(self.size, 1)
 
     def kept(self, state: Any) -> Any:
-        """What a checkpoint stores of a state, found out when it is written."""
-        return lambda: self._home.stored(state)
+        """The content of a checkpoint, computed when it is written."""
+        return lambda: self.home.stored(state)
 
     def restored(self, stored: Any) -> Any:
-        return self._home.restored(self, stored)
-
-    @property
-    def _home(self) -> Any:
-        return home_of(self)
-
-    def levels(self, most: int) -> Array:
-        """The different ratings, where they are no more than that."""
-        found: Array = self.cluster.sum("levels", _levels, self.users.blocks, most, join=_union)
-        return found
+        return self.home.restored(self, stored)
 
     def known(self, most: int) -> Any:
         """All ratings as a matrix, or what stands for it where they are too many to bring home."""
@@ -250,11 +228,6 @@ class Rated:
         own = None if np.all(weights == 1.0) else weights
         return Ratings(rows, cols, values, self.row_ids, self.col_ids, own)
 
-    def taken(self, rows: Array, other: Side, name: str) -> list[Any]:
-        """A node for each block of rows of a side, which workers pass to each other."""
-        return [self.cluster.shared(name, piece) for piece in other.pieces(rows)]
-
-
 # --- what tasks do -----------------------------------------------------------------------
 
 
@@ -274,11 +247,6 @@ def _weighed(block: Block) -> Array:
     """Σ ω v and Σ ω."""
     omega = np.ones(block.values.size) if block.weights is None else block.weights
     return np.array([omega @ block.values.astype(float), omega.sum()])
-
-
-def _scored(block: Block, levels: Array) -> Block:
-    scores = 2.0 * np.searchsorted(levels, block.values) - (levels.size - 1.0)
-    return replace(block, values=scores)
 
 
 def _squares(block: Block, mean: float) -> float:
@@ -310,14 +278,6 @@ def _error(
     own, other = (np.ascontiguousarray(side[:, :-1]) for side in (P, Q))
     found = Factorization(own, other, Offsets(mean, P[:, -1], Q[:, -1]), bounds)
     return float(np.sum(error(found.values(block.row_of(), block.neighbour), block.values)))
-
-
-def _levels(block: Block, most: int) -> Array:
-    return np.unique(block.values.astype(float))[: most + 1]
-
-
-def _union(a: Array, b: Array) -> Array:
-    return np.union1d(a, b)
 
 
 def _items(block: Block, reached: list[list[int]]) -> NDArray[np.int32]:
