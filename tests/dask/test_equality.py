@@ -15,10 +15,14 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask import _shuffle, _store
+from gramian.dask import _store
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, Model
+from gramian.dask._objective import Sharded
 from gramian.dask._store import chance, store
+from gramian.losses import SmoothedHinge, SoftMin
+from gramian.maps import PairDistances
+from gramian.objectives import Composite
 from gramian.objectives.halves import halves_of
 from tests.slow import slow
 
@@ -119,6 +123,41 @@ def test_impostors_are_found_again_and_each_counts_once(wine):
     assert found.certificate_.relative_gap <= 1e-2
 
 
+@pytest.mark.parametrize("dense", [400, 0])
+@pytest.mark.parametrize("mu", [None, 0.5])
+def test_parts_on_workers_are_one_objective(dense, mu, monkeypatch):
+    """Sums and soft maxima, with the gradient in the round of the value or in its own."""
+    monkeypatch.setattr("gramian.dask._objective.DENSE", dense)
+    rng = np.random.default_rng(0)
+    pairs = np.sort(np.array([rng.permutation(6)[:2] for _ in range(9)]), axis=1)
+
+    def part(rows):
+        loss = SmoothedHinge(mu=0.7, weight=2.0) if mu is None else SoftMin(mu=mu)
+        return Composite(PairDistances(pairs[rows], 6), loss)
+
+    parts = [part(slice(3 * k, 3 * k + 3)) for k in range(3)]
+    found, known = Sharded(Cluster(), parts, mu=mu), part(slice(None))
+    L, D = rng.normal(size=(2, 6, 2))
+    a, b = found.image(L), known.image(L)
+    assert found.value(a) == pytest.approx(known.value(b))
+    for one, other in (
+        (found.gradient_factor(a), known.gradient_factor(b)),
+        (found.gradient(a).dense(), known.gradient(b).dense()),
+        (found.gradient(a) @ D, known.gradient(b) @ D),
+        (found.hessian_factor(a)(D), known.hessian_factor(b)(D)),
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    lines, theta = (
+        [side.line(at, D).restriction for side, at in ((found, a), (known, b))],
+        (1, 2, 1),
+    )
+    for name in ("value", "gradient", "hessian"):
+        one, other = (getattr(line, name)(np.array(theta, dtype=float)) for line in lines)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    if mu is None:
+        assert found.support(a).value == pytest.approx(known.support(b).value)
+
+
 def test_triplets_of_vectors(wine):
     X, y = wine
     triplets = X[gm.constraints.random_triplets(y, 120, random_state=0)]
@@ -198,7 +237,7 @@ def test_many_blocks_are_reached_in_two_steps(ratings, tmp_path, monkeypatch, du
     monkeypatch.setattr(_store, "ENTRIES", 300)
     found = []
     for at_once in (1000, 2):
-        monkeypatch.setattr(_shuffle, "AT_ONCE", at_once)
+        monkeypatch.setattr(_store, "AT_ONCE", at_once)
         rated = store(Cluster(), str(tmp_path), duplicates=duplicates)
         found.append([rated.cluster.gather(side.blocks) for side in (rated.users, rated.items)])
     for one, other in zip(*found, strict=True):

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 import gramian as gm
 import gramian.dask as gd
 from gramian.dask._cluster import Cluster
-from gramian.dask._files import read
-from gramian.dask._impostors import Anchors, Task
+from gramian.dask._collections import read
+from gramian.dask._lmnn import Anchors, Task
 from gramian.dask._ratings import Rated
 from gramian.dask._store import store
 

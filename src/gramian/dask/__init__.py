@@ -8,18 +8,18 @@ from typing import Any
 _HOMES = {
     "KTA": "_alignment",
     "LinearSeparation": "_alignment",
-    "DMLEig": "_dml_eig",
+    "DMLEig": "_local",
     "ImplicitCompletion": "_recommend",
     "LMNN": "_lmnn",
     "LMNNEig": "_driver",
     "MVU": "_driver",
     "NeighborLayout": "_driver",
     "RegPCP": "_driver",
-    "TripletMetric": "_triplet_metric",
+    "TripletMetric": "_local",
     "NPKL": "_driver",
     "MMMF": "_recommend",
     "NuclearCompletion": "_recommend",
-    "ClusterError": "_recovery",
+    "ClusterError": "_cluster",
 }
 """The module of each name: workers import what their tasks need, and no more."""
 

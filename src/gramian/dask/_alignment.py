@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import metric as home
-from gramian.constraints import plainly
 from gramian.dask._base import LazyTransform
-from gramian.dask._checked import Sample
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import samples
-from gramian.dask._moments import Spread, about, spread, weighted
+from gramian.dask._collections import Sample, samples
+from gramian.dask._samples import Spread, about, spread, take, weighted
 from gramian.estimators.path import EvidencePath
 from gramian.metric._selection import raw_keys, weigh
 from gramian.objectives.matrices import Dense
@@ -98,25 +96,6 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         self._solve(problem, found.moments(center=True).gram, None)
         return self
-
-
-def take(model: Any, found: Spread) -> None:
-    """Set what a fit keeps of the samples, and refuse what cannot be learned from."""
-    if getattr(model, "class_weight", None) is not None:
-        raise ValueError("class_weight is not taken on a cluster: fit gramian.metric at home")
-    if not found.count:
-        raise ValueError("X has no rows: every partition is empty")
-    if found.classes.size < 2:
-        only = plainly(found.classes[0]) if found.classes.size else None
-        raise ValueError(
-            f"y has one class only ({only!r}); a metric is learned from the difference between at "
-            "least two classes"
-        )
-    model._forget("threshold_", "same_values_", "feature_names_in_")
-    model.classes_, model.n_features_in_ = found.classes, found.mean.size
-    if found.names is not None and all(isinstance(name, str) for name in found.names):
-        model.feature_names_in_ = found.names
-    model._check_sizes(found.count)
 
 
 def chosen(

@@ -1,29 +1,158 @@
 """Rounds of plain tasks on a Dask cluster, summed in a fixed order.
 
-A round is a graph of tasks: one value that all of them need, one task for each shard, and a tree
-that joins what they give, neighbours first, always in the same order. Every task can be run again
-from what the scheduler knows of it, so that a worker that dies costs a recomputation and nothing
-else; and the sums do not depend on who finished first.
+A round is a graph of tasks: values that all of them need, one task for each shard, and a tree that
+joins their results, neighbours first, always in the same order. Every task can be repeated from its
+definition in the scheduler, so that a lost worker costs a recomputation only, and sums do not
+depend on the order in which tasks finish.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import add
 from typing import Any
+from uuid import uuid4
 
 import dask
 import numpy as np
 import scipy.sparse as sp
+from dask._task_spec import List, Task, TaskRef
+from dask.base import normalize_token
+from dask.delayed import Delayed
 from distributed import Client, Future, wait
+from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from gramian.common import clock
-from gramian.dask._nodes import graph_of, node
-from gramian.dask._recovery import current_client, refuse_deserted, told_plainly
+
+AGAIN = (
+    "what gm.checkpoints(folder) wrote before this is kept, and the same call in the same block "
+    "goes on from it"
+)
+
+
+class ClusterError(RuntimeError):
+    """The cluster could not finish a round of tasks; checkpoints that were written are kept."""
+
+
+def current_client() -> Client:
+    """The client of the cluster to work on, or one sentence on how to start it."""
+    try:
+        return Client.current()
+    except ValueError:
+        raise ClusterError(
+            "no Dask client is current: start one with "
+            "`from distributed import Client; client = Client()` for this machine, or "
+            '`Client("tcp://scheduler:8786")` for a cluster, and call again'
+        ) from None
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """Turn what a lost worker, scheduler or disk raises into one sentence."""
+    try:
+        yield
+    except KilledWorker as killed:
+        raise ClusterError(
+            f"the task {killed.task!r} was lost with {killed.allowed_failures + 1} workers, one "
+            "after another, most often for want of memory: give workers more of it or the data "
+            f"smaller partitions; {AGAIN}"
+        ) from killed
+    except KeyError as gone:
+        if not str(gone.args[0] if gone.args else "").startswith("gramian-"):
+            raise
+        raise ClusterError(
+            "workers lost what other tasks had made for them, time after time, most often for want "
+            f"of memory: give workers more of it or the data smaller partitions; {AGAIN}"
+        ) from gone
+    except (CancelledError, asyncio.CancelledError, CommClosedError, TimeoutError) as lost:
+        raise ClusterError(
+            f"the connection to the Dask scheduler was lost ({type(lost).__name__}): start the "
+            f"cluster again and make a new Client; {AGAIN}"
+        ) from lost
+    except OSError as full:
+        raise ClusterError(
+            f"a worker could not read or write a file ({full}): make room, or mend the path; "
+            f"{AGAIN}"
+        ) from full
+
+
+def refuse_deserted(client: Client, seconds: float, patience: float) -> None:
+    """Refuse to wait longer for workers that do not come back."""
+    if seconds >= patience and not client.nthreads():
+        raise ClusterError(
+            f"the cluster has had no worker for {seconds:.0f} seconds: start workers again; {AGAIN}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A call on the cluster, and the nodes whose results it takes."""
+
+    task: Task
+    needs: tuple[Any, ...]
+
+    @property
+    def key(self) -> str:
+        return str(self.task.key)
+
+
+class Graph(dict[Any, Any]):
+    """The tasks of a round. Its keys are unique: dask need not hash the arrays in it to name it."""
+
+
+@normalize_token.register(Graph)
+def _name_of(graph: Graph) -> str:
+    return uuid4().hex
+
+
+def node(name: str, function: Callable[..., Any], *arguments: Any) -> Node:
+    """function(*arguments); nodes, futures and delayed values, also in lists, become results.
+
+    The dashboard shows the name without what makes it unique.
+    """
+    needs: list[Any] = []
+    taken = [_taken(argument, needs) for argument in arguments]
+    return Node(Task(f"gramian-{name}-{uuid4().hex}", function, *taken), tuple(needs))
+
+
+def graph_of(nodes: Iterable[Any]) -> Graph:
+    """All that the nodes need, and themselves."""
+    graph = Graph()
+    waiting, wholes = list(nodes), {}
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Node):
+            if one.key not in graph:
+                graph[one.key] = one.task
+                waiting.extend(one.needs)
+        else:
+            whole = one.__dask_graph__()
+            if id(whole) not in wholes:  # blocks of one collection share its graph
+                wholes[id(whole)] = whole
+                graph.update(whole)
+    return graph
+
+
+def _taken(argument: Any, needs: list[Any]) -> Any:
+    if isinstance(argument, (Node, Delayed)):
+        needs.append(argument)
+        return TaskRef(argument.key)
+    if isinstance(argument, list):
+        parts = [_taken(part, needs) for part in argument]
+        changed = any(part is not given for part, given in zip(parts, argument, strict=True))
+        return List(*parts) if changed or _has_futures(parts) else argument
+    return argument
+
+
+def _has_futures(parts: list[Any]) -> bool:
+    return any(isinstance(part, TaskRef) for part in parts)
+
 
 FAN = 8
 """Neighbours that one task of the tree joins."""

@@ -106,9 +106,11 @@ class Completed(Objective[RatedImage]):
         return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
 
     def image(self, L: Array | Spread) -> RatedImage:
-        """The image of a factor; the last one is kept, because its offsets take several rounds."""
+        """The image of a factor. Offsets take several rounds: the last image is kept."""
+        if not isinstance(L, Spread):
+            return RatedImage(spread(self.rated, L))
         if self._last is None or self._last.factor is not L:
-            self._last = RatedImage(L if isinstance(L, Spread) else spread(self.rated, L))
+            self._last = RatedImage(L)
         return self._last
 
     def value(self, image: RatedImage) -> float:

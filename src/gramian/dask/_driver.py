@@ -17,9 +17,8 @@ from dask.base import is_dask_collection
 from gramian import kernel, manifold, metric
 from gramian.common.memory import check_memory
 from gramian.dask._base import LazyTransform
-from gramian.dask._checked import Sample, same_columns
 from gramian.dask._cluster import Cluster, size_of
-from gramian.dask._collections import filled, samples
+from gramian.dask._collections import Sample, filled, same_columns, samples
 
 
 class OnDriver(LazyTransform):

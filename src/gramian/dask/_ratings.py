@@ -228,6 +228,7 @@ class Rated:
         own = None if np.all(weights == 1.0) else weights
         return Ratings(rows, cols, values, self.row_ids, self.col_ids, own)
 
+
 # --- what tasks do -----------------------------------------------------------------------
 
 
