@@ -36,6 +36,20 @@ AGAIN = (
 )
 
 
+FAN = 8
+"""Neighbours that one task of the tree joins."""
+
+LARGE = 2e7
+"""Bytes of a result beyond which two are joined at a time."""
+
+TRIES, HEARD = 3, 5.0
+"""Times that tasks which the scheduler has given up are retried, and the seconds in which the
+client learns of it."""
+
+LOOK, PATIENCE = 5.0, 60.0
+"""Seconds between checks of a long round, and how long it may be without any worker."""
+
+
 class ClusterError(RuntimeError):
     """The cluster could not finish a round of tasks; checkpoints that were written are kept."""
 
@@ -80,14 +94,6 @@ def told_plainly() -> Iterator[None]:
             f"a worker could not read or write a file ({full}): make room, or mend the path; "
             f"{AGAIN}"
         ) from full
-
-
-def refuse_deserted(client: Client, seconds: float, patience: float) -> None:
-    """Refuse to wait longer for workers that do not come back."""
-    if seconds >= patience and not client.nthreads():
-        raise ClusterError(
-            f"the cluster has had no worker for {seconds:.0f} seconds: start workers again; {AGAIN}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,37 +152,17 @@ def _taken(argument: Any, needs: list[Any]) -> Any:
     if isinstance(argument, list):
         parts = [_taken(part, needs) for part in argument]
         changed = any(part is not given for part, given in zip(parts, argument, strict=True))
-        return List(*parts) if changed or _has_futures(parts) else argument
+        futures = any(isinstance(part, TaskRef) for part in parts)
+        return List(*parts) if changed or futures else argument
     return argument
-
-
-def _has_futures(parts: list[Any]) -> bool:
-    return any(isinstance(part, TaskRef) for part in parts)
-
-
-FAN = 8
-"""Neighbours that one task of the tree joins."""
-
-LARGE = 2e7
-"""Bytes of a result beyond which two are joined at a time."""
-
-TRIES = 3
-"""Times that tasks which the scheduler has given up are tried again."""
-
-HEARD = 5.0
-"""Seconds in which the client hears that tasks are tried again."""
-
-LOOK, PATIENCE = 5.0, 60.0
-"""Seconds between looks at a round that takes long, and how long it may be without any worker."""
 
 
 @dataclass
 class Traffic:
-    """What the driver has sent to and had from the cluster, arrays alone."""
+    """Numbers of rounds and tasks, and the bytes of arrays that the driver sent and received."""
 
     rounds: int = 0
     tasks: int = 0
-    """All of them: those of shards, of values that many need, and of sums."""
     sent: int = 0
     received: int = 0
 
@@ -187,7 +173,7 @@ class Traffic:
 
 @dataclass
 class Cluster:
-    """The client that is current, and what has gone to and fro."""
+    """The current client, and the traffic of the driver."""
 
     client: Client = field(default_factory=current_client)
     traffic: Traffic = field(default_factory=Traffic)
@@ -195,7 +181,7 @@ class Cluster:
 
     @contextmanager
     def in_time(self, phase: str) -> Iterator[None]:
-        """Rounds that are given up when the time of the fit is over: there is nothing to keep."""
+        """Rounds that end with an error at the time limit of the fit."""
         clock.phase(phase)
         self._hurried = True
         try:
@@ -204,7 +190,7 @@ class Cluster:
             self._hurried = False
 
     def shared(self, name: str, value: Any) -> Any:
-        """A value for many tasks: one node of the graph, which workers pass to each other."""
+        """A value for many tasks: one node of the graph, which workers send to each other."""
         self.traffic.sent += size_of(value)
         self.traffic.tasks += 1
         return node(name, _itself, value)
@@ -227,8 +213,9 @@ class Cluster:
         *,
         each: float = 0.0,
     ) -> Any:
-        """All nodes joined, neighbours first, in a fixed order: two at a time where `each`, the
-        bytes of one, is large, for a task holds all that it joins.
+        """All nodes joined, neighbours first, in a fixed order.
+
+        A task holds all that it joins: two nodes if `each`, the bytes of one, is large.
         """
         fan = FAN if each <= LARGE else 2
         while len(nodes) > 1:
@@ -240,21 +227,12 @@ class Cluster:
         return nodes[0]
 
     def keep(self, nodes: list[Any]) -> list[Any]:
-        """The nodes as futures: in the workers' memory or on their disks, made again when lost."""
+        """The nodes as futures in the memory or on the disks of workers, computed again if lost."""
         with told_plainly(), _large_graphs():
             return self._futures(nodes)
 
-    def ready(self, futures: list[Any]) -> list[Any]:
-        """The futures when they are done, and the first error where there is one."""
-        with told_plainly():
-            self._wait(futures)
-            for future in futures:
-                if future.status == "error":
-                    future.result()
-        return futures
-
     def gather(self, nodes: Sequence[Any]) -> list[Any]:
-        """What the nodes come to."""
+        """The results of the nodes, one round."""
         with told_plainly(), _large_graphs():
             futures = self._futures(nodes)
             self._wait(futures)
@@ -271,28 +249,9 @@ class Cluster:
         join: Callable[[Any, Any], Any] = add,
         size: float = 0.0,
     ) -> Any:
-        """One round: a task for each shard, and what they come to together.
-
-        `size` is the bytes that one gives, where they are many.
-        """
+        """One round: a task for each shard, and their results joined, each of `size` bytes."""
         nodes = self.each(name, function, *columns)
         return self.gather([self.tree(name, nodes, join, each=size)])[0]
-
-    def beside(self, name: str, nodes: list[Any]) -> tuple[Any, Any]:
-        """One round of tasks that give pairs: the firsts added, the seconds one below another.
-
-        Few of them are put together by one task; many by tasks and the driver, which alone has to
-        hold all rows.
-        """
-        if len(nodes) <= FAN:
-            made = node(f"{name}-sum", _beside, *nodes)
-            self.traffic.tasks += 1
-            both: tuple[Any, Any] = self.gather([made])[0]
-            return both
-        first, *rows = self.gather(
-            [self.tree(name, self.each(name, _first, nodes)), *self.each(name, _second, nodes)]
-        )
-        return first, np.concatenate(rows)
 
     def _futures(self, nodes: Sequence[Any]) -> list[Any]:
         """A future for each node; those that are futures already are themselves."""
@@ -333,7 +292,11 @@ class Cluster:
                 if self._hurried:
                     clock.check()
                 alone = 0.0 if self.client.nthreads() else alone + LOOK
-                refuse_deserted(self.client, alone, PATIENCE)
+                if alone >= PATIENCE:
+                    raise ClusterError(
+                        f"the cluster has had no worker for {alone:.0f} seconds: start workers "
+                        f"again; {AGAIN}"
+                    ) from None
 
 
 def _was_lost(future: Any) -> bool:
@@ -375,18 +338,6 @@ def _joined(join: Callable[[Any, Any], Any], first: Any, *others: Any) -> Any:
     for other in others:
         first = join(first, other)
     return first
-
-
-def _beside(*pairs: tuple[Any, Any]) -> tuple[Any, Any]:
-    return _joined(add, *(first for first, _ in pairs)), np.concatenate([rows for _, rows in pairs])
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
 
 
 def _large_graphs() -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gramian.common import clock
 from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample
-from gramian.dask._local import Near, alignment, sought, squared
+from gramian.dask._local import Near, alignment, margins_of, sought, squared
 from gramian.dask._objective import Sharded, there
 from gramian.dask._samples import (
     about,
@@ -32,7 +33,6 @@ from gramian.dask._samples import (
 )
 from gramian.estimators.active_set import ActiveSet
 from gramian.losses import SquaredHinge
-from gramian.maps import Congruence, triplet_margins
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import ridge_for
 from gramian.objectives import Composite, Linear, Sum
@@ -65,32 +65,31 @@ class Anchors:
 
 @dataclass(frozen=True)
 class Impostors:
-    """Impostors of the samples of a block: whose, which, and the differences to them."""
+    """Impostors of the samples of a block: whose, which, and the differences to them.
+
+    `push` and `count` are the sum and the number of all violated triplets of a search.
+    """
 
     owner: Indices
     name: Indices
     apart: Array
-
-    def __add__(self, other: Impostors) -> Impostors:
-        """Both, each once."""
-        owner, name = (np.concatenate(part) for part in (
-            (self.owner, other.owner), (self.name, other.name)))  # fmt: skip
-        _, first = np.unique(np.column_stack([owner, name]), axis=0, return_index=True)
-        apart = np.concatenate([self.apart, other.apart])
-        return Impostors(owner[first], name[first], apart[first])
-
-
-@dataclass(frozen=True)
-class Found:
-    """Impostors of the samples of a block, and what its violated triplets come to."""
-
-    impostors: Impostors
     push: float = 0.0
     count: int = 0
 
-    def __add__(self, other: Found) -> Found:
-        impostors = self.impostors + other.impostors
-        return Found(impostors, self.push + other.push, self.count + other.count)
+    def __add__(self, other: Impostors) -> Impostors:
+        """Both, each once."""
+        owner, name, apart = (
+            np.concatenate(part) for part in zip(self._columns(), other._columns(), strict=True)
+        )
+        _, first = np.unique(np.column_stack([owner, name]), axis=0, return_index=True)
+        push, count = self.push + other.push, self.count + other.count
+        return Impostors(owner[first], name[first], apart[first], push, count)
+
+    def __getitem__(self, rows: Any) -> Impostors:
+        return Impostors(*(part[rows] for part in self._columns()))
+
+    def _columns(self) -> tuple[Indices, Indices, Array]:
+        return self.owner, self.name, self.apart
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ class Task:
         return [anchors[a:b] - start for a, b, start in parts]
 
     def joined(self, keys: Active, others: Active) -> Active:
-        return self.active(self.cluster.each("active", _union, keys.blocks, others.blocks))
+        return self.active(self.cluster.each("active", add, keys.blocks, others.blocks))
 
     def some(self, keys: Active, factor: Array) -> Active:
         return keys
@@ -251,14 +250,14 @@ def _sampled(block: Anchors, rows: Indices) -> tuple[Array, Any, Array]:
     return block.X[rows], block.y[rows], block.near[rows]
 
 
-def _nothing(block: Anchors) -> Found:
+def _nothing(block: Anchors) -> Impostors:
     empty: Indices = np.zeros(0, dtype=np.int64)
-    return Found(Impostors(empty, empty, np.zeros((0, block.X.shape[1]))))
+    return Impostors(empty, empty, np.zeros((0, block.X.shape[1])))
 
 
 def _violated(
     block: Anchors, other: Anchors, start: int, asked: Indices, L: Array, margin: float
-) -> Found:
+) -> Impostors:
     """Triplets (i, j, l) of the anchors asked for with margin + d(i, j) − d(i, l) > 0, l of another
     block, and what those come to at a margin of 1.
     """
@@ -279,7 +278,7 @@ def _violated(
         owners.append(rows[i[kept]])
         places.append(l[kept])
     owner, place = np.concatenate(owners), np.concatenate(places)
-    return Found(Impostors(owner, place + start, other.X[place] - block.X[owner]), push, count)
+    return Impostors(owner, place + start, other.X[place] - block.X[owner], push, count)
 
 
 def _nearest_of(owner: Indices, far: Array) -> Indices:
@@ -291,40 +290,28 @@ def _nearest_of(owner: Indices, far: Array) -> Indices:
     return kept
 
 
-def _told(found: Found) -> tuple[float, int, int]:
-    return found.push, found.count, found.impostors.owner.size
+def _told(found: Impostors) -> tuple[float, int, int]:
+    return found.push, found.count, found.owner.size
 
 
-def _number(found: Found) -> int:
-    return int(found.impostors.owner.size)
+def _number(found: Impostors) -> int:
+    return int(found.owner.size)
 
 
-def _union(active: Found, found: Found) -> Found:
-    return Found(active.impostors + found.impostors)
-
-
-def _unmet(block: Anchors, active: Found, L: Array, slack: float) -> Found:
-    some = active.impostors
+def _unmet(block: Anchors, some: Impostors, L: Array, slack: float) -> Impostors:
     far = np.sum((some.apart @ L) ** 2, axis=1)
     close = np.sum((block.near[some.owner] @ L) ** 2, axis=2)
-    kept = far < 1.0 + slack + close.max(axis=1, initial=0.0)
-    return Found(Impostors(some.owner[kept], some.name[kept], some.apart[kept]))
+    return some[far < 1.0 + slack + close.max(axis=1, initial=0.0)]
 
 
-def _part(block: Anchors, active: Found, lam: float) -> Composite | None:
-    """λ Σ max(0, 1 + d(i, j) − d(i, l))² over the active impostors, where there are any, and all
-    targets.
-    """
-    n, k, d = block.near.shape
-    some = active.impostors
+def _part(block: Anchors, some: Impostors, lam: float) -> Composite | None:
+    """λ Σ max(0, 1 + d(i, j) − d(i, l))² over these impostors and all targets; None without any."""
+    k, d = block.near.shape[1:]
     if not some.owner.size:
         return None
-    X = np.vstack([np.zeros((1, d)), block.near.reshape(-1, d), some.apart])
-    impostor = np.repeat(np.arange(some.owner.size), k)
     target = (some.owner[:, None] * k + np.arange(k)).ravel()
-    anchor = np.zeros(target.size, dtype=target.dtype)
-    triplets = np.column_stack([anchor, 1 + target, 1 + n * k + impostor])
-    margins = Congruence(triplet_margins(triplets, len(X)), np.ascontiguousarray(X))
+    pairs = np.column_stack([target, np.repeat(np.arange(some.owner.size), k)])
+    margins = margins_of(block.near.reshape(-1, d), some.apart, pairs)
     return Composite(margins, SquaredHinge(margin=1.0, weight=lam))
 
 

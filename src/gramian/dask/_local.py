@@ -154,9 +154,8 @@ def _differences(block: Any) -> tuple[Array, Array, Any]:
     return table[:, 1] - table[:, 0], table[:, 2] - table[:, 0], np.column_stack([each, each])
 
 
-def _margins(block: Any, R: Array | None) -> Congruence:
-    """The margins of triplets, whose anchors lie at the origin."""
-    near, far, pairs = _differences(block)
+def margins_of(near: Array, far: Array, pairs: Any, R: Array | None = None) -> Congruence:
+    """The margins of triplets with anchors at the origin, by pairs of a target and an impostor."""
     X = np.vstack([np.zeros((1, near.shape[1])), near, far])
     X = np.ascontiguousarray(X if R is None else X @ R)
     anchors = np.zeros(len(pairs), dtype=pairs.dtype)
@@ -166,12 +165,12 @@ def _margins(block: Any, R: Array | None) -> Congruence:
 
 def hinged(block: Any, lam: float, mu: float, R: Array | None) -> Composite:
     """λ Σ h_μ(1 + d(i, j) − d(i, l)) over the triplets of a block."""
-    return Composite(_margins(block, R), SmoothedHinge(mu=mu, weight=lam))
+    return Composite(margins_of(*_differences(block), R), SmoothedHinge(mu=mu, weight=lam))
 
 
 def squared(block: Any, lam: float, R: Array) -> Composite:
     """λ Σ max(0, 1 + d(i, j) − d(i, l))² over the triplets of a block."""
-    return Composite(_margins(block, R), SquaredHinge(margin=1.0, weight=lam))
+    return Composite(margins_of(*_differences(block), R), SquaredHinge(margin=1.0, weight=lam))
 
 
 IDENTICAL = 1e-14
