@@ -104,23 +104,16 @@ def test_a_model_of_the_cluster_is_one_of_home(wine, tmp_path):
     assert np.array_equal(loaded.transform(X), found.transform(X))
 
 
-def test_triplets_are_sought_block_against_block(wine):
-    X, y = wine[0][::2], wine[1][::2]
-    found = gd.TripletMetric(n_neighbors=2, tol=0.05).fit(chunked(X, 40), y)
-    known = gm.metric.TripletMetric(n_neighbors=2, shrinkage=0.0).fit(X, y)
+def test_triplets_of_a_metric_stay_on_the_workers(wine):
+    X, y = wine
+    triplets = X[:, :5][gm.constraints.random_triplets(y, 120, random_state=0)]
+    found = gd.TripletMetric(tol=0.05).fit_triplets(chunked(triplets, 60))
+    known = gm.metric.TripletMetric(shrinkage=0.0, tol=0.05).fit_triplets(triplets)
     assert found.lam_ == pytest.approx(known.lam_)
-    assert abs(found.result_.value - known.result_.value) <= found.certificate_.gap
-    assert found.certificate_.relative_gap <= 0.05
-
-
-@pytest.mark.slow
-def test_impostors_are_found_again_and_each_counts_once(wine):
-    X, y = wine[0][::3], wine[1][::3]
-    found = gd.LMNN(n_neighbors=2, tol=1e-2).fit(chunked(X, 25), y)
-    known = gm.metric.LMNN(n_neighbors=2, shrinkage=0.0).fit(X, y)
-    assert abs(found.result_.value - known.result_.value) <= found.certificate_.gap
-    assert found.certificate_.lower_bound <= known.result_.value * (1 + 1e-9)
-    assert found.certificate_.relative_gap <= 1e-2
+    gaps = known.certificate_.gap + found.certificate_.gap
+    assert abs(found.result_.value - known.result_.value) <= gaps
+    with pytest.raises(ValueError, match="without shrinkage"):
+        gd.TripletMetric(shrinkage=0.5).fit_triplets(chunked(triplets, 50))
 
 
 @pytest.mark.parametrize("dense", [400, 0])

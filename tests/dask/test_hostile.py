@@ -19,7 +19,6 @@ import gramian as gm
 import gramian.dask as gd
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import read
-from gramian.dask._lmnn import Anchors, Task
 from gramian.dask._ratings import Rated
 from gramian.dask._store import store
 
@@ -86,8 +85,9 @@ def test_empty_partitions_have_no_neighbours(wine):
     X, y = wine
     mask = np.arange(len(X)) >= 60
     given = kept(X, 20, mask), kept(y, 20, mask)
-    found = gd.TripletMetric(n_neighbors=1, max_iter=1).fit(*given)
-    known = gm.metric.TripletMetric(n_neighbors=1, max_iter=1, shrinkage=0.0).fit(X[mask], y[mask])
+    settings = {"n_neighbors": 1, "max_iter": 1, "shrinkage": 0.0}
+    found = gd.TripletMetric(**settings).fit(*given)
+    known = gm.metric.TripletMetric(**settings).fit(X[mask], y[mask])
     assert found.lam_ == pytest.approx(known.lam_)
     nothing = np.zeros(len(X), dtype=bool)
     with pytest.raises(ValueError, match="no rows"):
@@ -98,32 +98,6 @@ def test_empty_partitions_have_no_neighbours(wine):
 def test_weights_of_classes_are_refused_on_a_cluster(learner, wine):
     with pytest.raises(ValueError, match="class_weight is not taken on a cluster"):
         learner(class_weight="balanced").fit(chunked(wine[0]), wine[1])
-
-
-def test_a_block_without_impostors_is_no_part_of_the_sum():
-    blocks = [Anchors(np.array([[x], [x + 0.1]]), np.array([x > 0] * 2) ^ [False, x > 0],
-                      np.zeros((2, 1, 1))) for x in (0.0, 100.0)]  # fmt: skip
-    task = Task(Cluster(), blocks, [0, 2, 4], 1.0, 1.0, 1, np.eye(1))
-    L = np.ones((1, 1))
-    found = task.violated(L, task.anchors)  # of the two at 100, of different classes, 0.1 apart
-    assert (found.value, found.count) == (pytest.approx(1 + 2 * (1 - 0.01) ** 2), 2)
-    assert task.problem(found.keys).value(L) == pytest.approx(found.value)
-    unmet = found.keys[task.unmet(task.problem(found.keys), L, 0.25)]
-    assert unmet.shape == (2,)  # the others are 100 apart
-    assert task.joined(unmet, found.keys).shape == found.keys.shape
-    assert task.joined(task.none, unmet).shape == unmet.shape
-    few = task.violated(L, np.array([1, 2]))
-    assert (few.count, few.keys.shape[0] < found.keys.shape[0]) == (1, True)
-
-
-def test_the_nearest_impostors_stay_where_none_are_violated():
-    """A problem without any triplet would have no parts on the workers."""
-    X, near = np.array([[0.0], [100.0]]), np.zeros((2, 1, 1))
-    blocks = [Anchors(X, np.array([0, 1]), near)]
-    task = Task(Cluster(), blocks, [0, 2], 1.0, 1.0, 1, np.eye(1))
-    found = task.violated(np.ones((1, 1)), task.anchors)
-    assert (found.value, found.count, found.keys.shape) == (1.0, 0, (2,))
-    assert task.problem(found.keys).value(np.ones((1, 1))) == 1.0
 
 
 @pytest.mark.slow

@@ -119,6 +119,7 @@ def test_samples_of_other_dtypes_are_those_of_home(kind):
 
 
 ON_DRIVER = {
+    "LMNN": (samples, {"n_neighbors": 2, "rank": 2}),
     "LMNNEig": (samples, {"n_neighbors": 2, "tol": 0.1}),
     "RegPCP": (moons, {"tol": 0.05}),
     "MVU": (moons, {"tol": 0.1}),
@@ -126,7 +127,9 @@ ON_DRIVER = {
 }
 
 
-@pytest.mark.parametrize("name", [slow("LMNNEig"), "RegPCP", slow("MVU"), slow("NeighborLayout")])
+@pytest.mark.parametrize(
+    "name", ["LMNN", slow("LMNNEig"), "RegPCP", slow("MVU"), slow("NeighborLayout")]
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_samples_come_to_the_driver_where_it_learns(name):
     data, options = ON_DRIVER[name]
@@ -230,17 +233,6 @@ def test_few_ratings_are_completed_on_the_driver(monkeypatch):
     np.testing.assert_allclose(found.row_factors_, known.row_factors_, atol=1e-6)
     learned = gd.MMMF(lam=30.0).fit(dd.from_pandas(ratings().round({"rating": 0}), npartitions=2))
     assert learned.thresholds_.size == learned.classes_.size - 1  # learned, as at home
-
-
-@pytest.mark.slow
-def test_a_limited_rank_is_one_on_a_cluster_too():
-    X, y = samples()
-    options = {"shrinkage": 0.0, "n_neighbors": 2, "rank": 2}
-    found = gd.LMNN(**options).fit(*placed((X, y)))
-    known = gm.metric.LMNN(**options).fit(X, y)
-    assert found.components_.shape[0] == known.components_.shape[0] == 2
-    assert found.result_.value == pytest.approx(known.result_.value, rel=0.05)
-    assert found.certificate_.lower_bound <= known.result_.value
 
 
 @pytest.mark.parametrize("ridge", [None, 5.0])

@@ -56,20 +56,6 @@ class OnCluster(OwnErrstate):
         ], allow_unknown_chunksizes=True)  # fmt: skip
 
 
-def check_plain(model: Any) -> None:
-    """Refuse what a cluster does not do: shrinkage by what is held out, and devices.
-
-    shrinkage="auto" is 0 there.
-    """
-    refuse_device(model)
-    given = getattr(model, "shrinkage", 0.0)
-    if given not in ("auto", 0):
-        raise ValueError(f"a cluster learns without shrinkage: pass shrinkage=0, not {given!r}")
-    model.__dict__.pop("path_", None)
-    if hasattr(model, "shrinkage"):
-        model.shrinkage_ = 0.0
-
-
 def refuse_device(model: Any) -> None:
     """Workers compute on their processors."""
     if model.device not in (None, "cpu"):
@@ -91,23 +77,6 @@ class LazyTransform(OnCluster):
         if options:
             raise ValueError(f"{next(iter(options))} is for samples in memory: compute them first")
         return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
-
-
-class OnShards(LazyTransform):
-    """A metric learner whose progress bar also says what has moved."""
-
-    def _minimize(self, problem: Any, *, init: Any = None, **changes: Any) -> Any:
-        """`gramian.minimize` with the parameters of the estimator, watched."""
-        parts = getattr(problem.objective, "parts", ())
-        found = [part.cluster for part in (problem.objective, *parts) if hasattr(part, "cluster")]
-        bar = bar_for(self, found[0], problem.name) if found else None
-        if bar is None:
-            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
-        try:
-            changes |= {"progress": False, "callback": bar}
-            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
-        finally:
-            bar.close()
 
 
 class MovingBar(ProgressBar):
