@@ -164,9 +164,9 @@ class KTA(LazyTransform, home.KTA):
         if self.lam != "auto":
             return float(self.lam)
         mean = found.mean if self.center else np.zeros_like(found.mean)
-        told = cluster.gather(cluster.each("keys", _keys, shards, data.spectrum[1][:, -1], mean))
-        keys, labels = (np.concatenate(part) for part in zip(*told, strict=True))
-        starts = np.concatenate([[0], np.cumsum([part[0].size for part in told])])
+        answers = cluster.gather(cluster.each("keys", _keys, shards, data.spectrum[1][:, -1], mean))
+        keys, labels = (np.concatenate(part) for part in zip(*answers, strict=True))
+        starts = np.concatenate([[0], np.cumsum([part[0].size for part in answers])])
         whole: Array | None = None
 
         def rows_of(rows: Indices) -> Array:

@@ -32,7 +32,7 @@ from gramian.common import clock
 
 AGAIN = (
     "what gm.checkpoints(folder) wrote before this is kept, and the same call in the same block "
-    "goes on from it"
+    "continues from it"
 )
 
 

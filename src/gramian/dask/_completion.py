@@ -79,7 +79,7 @@ class RatedImage:
 
     factor: Any
     """A `Spread`."""
-    told: Told | None = None
+    terms: Told | None = None
     offsets: Array | None = None
     """c."""
     residual: Residual | None = None
@@ -114,9 +114,9 @@ class Completed(Objective[RatedImage]):
         return self._last
 
     def value(self, image: RatedImage) -> float:
-        told, c = self._told(image), image.offsets
+        terms, c = self._told(image), image.offsets
         own = 0.0 if c is None or self.model.ridge is None else 0.5 * self.model.ridge * (c @ c)
-        return told.value + float(own) + 0.5 * self.lam * image.trace
+        return terms.value + float(own) + 0.5 * self.lam * image.trace
 
     def trace(self, image: RatedImage) -> float:
         return image.trace
@@ -137,11 +137,11 @@ class Completed(Objective[RatedImage]):
 
     def rounding(self, image: RatedImage) -> float:
         """The error of the blocks, of their sum, of ⟨C, M⟩ and of the offsets."""
-        told, linear = self._told(image), 0.5 * self.lam * image.trace
+        terms, linear = self._told(image), 0.5 * self.lam * image.trace
         blocks = rounded_sum(len(self.rated.users.blocks))
-        sums = (4 * rounded_sum(1) + blocks) * (abs(told.value) + abs(linear))
+        sums = (4 * rounded_sum(1) + blocks) * (abs(terms.value) + abs(linear))
         longest = rounded_sum(max(image.factor.shape))
-        return float(told.rounding + sums + longest * linear + self._rest(image))
+        return float(terms.rounding + sums + longest * linear + self._rest(image))
 
     def _rest(self, image: RatedImage) -> float:
         """‖ρ‖²/κ, ρ the residual of the equations of the items' offsets."""
@@ -157,11 +157,11 @@ class Completed(Objective[RatedImage]):
         """−g*(sw): that of the blocks for their offsets c, and ⟨v, c⟩ + ‖v‖²/2κ, where v are the
         sums of sw over users.
         """
-        told, c = self._told(image), image.offsets
-        square, linear = told.square, told.linear
+        terms, c = self._told(image), image.offsets
+        square, linear = terms.square, terms.linear
         if c is not None and self.model.ridge is not None:
-            square += float(told.by_col @ told.by_col) / (2 * self.model.ridge)
-            linear -= float(told.by_col @ c)
+            square += float(terms.by_col @ terms.by_col) / (2 * self.model.ridge)
+            linear -= float(terms.by_col @ c)
 
         def at(s: float) -> float:
             return -s * (s * square + linear)
@@ -186,13 +186,13 @@ class Completed(Objective[RatedImage]):
         return image.residual
 
     def _told(self, image: RatedImage) -> Told:
-        if image.told is None:
+        if image.terms is None:
             if self.model.ridge is not None:
                 image.offsets = self._column_offsets(image.factor, self.model.ridge)
             found = self._sum("gradient", _look, image.factor, image.offsets)
             value, rounding, with_point, square, linear = found[:5].tolist()
-            image.told = Told(value, rounding, with_point, square, linear, found[5:])
-        return image.told
+            image.terms = Told(value, rounding, with_point, square, linear, found[5:])
+        return image.terms
 
     def _column_offsets(self, factor: Spread, ridge: float) -> Array:
         """c by conjugate gradients, one round a step.

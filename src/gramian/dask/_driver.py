@@ -1,7 +1,7 @@
 """Estimators that learn on the driver from samples of a cluster.
 
-Their samples come to the driver: the graph, the kernel or the slack variables of the problem have a
-row for each sample, and the driver holds those in any case.
+The graph, the kernel or the slack variables of their problems have a row for each sample, and the
+driver holds those in any case.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class ShardImage:
     factor: Array
     X: Array
     Y: Array
-    told: Terms | None = None
+    terms: Terms | None = None
     whole: Terms | None = None
     """The same with the gradient as a matrix."""
 
@@ -145,12 +145,12 @@ class Sharded(Objective[ShardImage]):
         return self._told(image).value
 
     def rounding(self, image: ShardImage) -> float:
-        told = self._told(image)
-        return told.rounding + rounded_sum(len(self.parts)) * abs(told.value)
+        terms = self._told(image)
+        return terms.rounding + rounded_sum(len(self.parts)) * abs(terms.value)
 
     def gradient_factor(self, image: ShardImage) -> Array:
         first = self._told(image).first
-        return 2.0 * (first if image.whole is not image.told else first @ image.factor)
+        return 2.0 * (first if image.whole is not image.terms else first @ image.factor)
 
     def gradient(self, image: ShardImage) -> SymmetricOperator:
         self._told(image)
@@ -165,11 +165,11 @@ class Sharded(Objective[ShardImage]):
         )
 
     def _told(self, image: ShardImage) -> Terms:
-        if image.told is None:
+        if image.terms is None:
             small = self.order <= DENSE
-            image.told = self._look(image, whole=small)
-            image.whole = image.told if small else None
-        return image.told
+            image.terms = self._look(image, whole=small)
+            image.whole = image.terms if small else None
+        return image.terms
 
     def _look(self, image: ShardImage, *, whole: bool) -> Terms:
         sides = self._sides(image)
@@ -277,8 +277,8 @@ class RemoteRestriction:
     def _at(self, theta: Array) -> Terms:
         theta = np.asarray(theta, dtype=float)
         if self._seen[0] != theta.tobytes():
-            told = self.cluster.sum("restriction", _at_theta, self.made, theta, join=self.join)
-            self._seen = theta.tobytes(), told
+            terms = self.cluster.sum("restriction", _at_theta, self.made, theta, join=self.join)
+            self._seen = theta.tobytes(), terms
         return self._seen[1]
 
 

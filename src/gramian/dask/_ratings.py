@@ -80,7 +80,7 @@ class Side:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The entries that are held out, or all others (`rest`): workers know which they are."""
+    """The entries that are held out, or all others (`rest`), as marked in the blocks."""
 
     count: int
     rest: bool = False
@@ -103,7 +103,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Rated:
-    """Ratings on a cluster, and what the driver knows of them: as `Ratings` for an estimator."""
+    """Ratings on a cluster, with the interface of `Ratings`."""
 
     cluster: Cluster
     users: Side
@@ -138,7 +138,7 @@ class Rated:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """Names and values that differ for other ratings."""
+        """Values that identify the ratings of a checkpoint."""
         data = [self.size, self.check, self.weight, self.seed]
         files = isinstance(self.home, Folder)
         return {"shape": list(self.shape), "ratings": data, "factors": files}
@@ -156,10 +156,7 @@ class Rated:
         return HeldOut(int(self.cluster.sum("count", _held_out, self.users.blocks)))
 
     def part(self, held: HeldOut) -> Rated:
-        """The held-out ratings by users, or all others by users and items, in blocks of their own.
-
-        Many rounds run over those.
-        """
+        """The held-out ratings by users, or all others by users and items, in new blocks."""
         sides, cluster = [self.users, self.items], self.cluster
         for k, side in enumerate(sides[: 1 + held.rest]):
             blocks = cluster.keep(cluster.each("part", _part, side.blocks, held.rest))
@@ -208,28 +205,25 @@ class Rated:
         return self.home.restored(self, stored)
 
     def known(self, most: int) -> Any:
-        """All ratings as a matrix, or what stands for it where they are too many to bring home."""
-        starts = np.concatenate([[0], np.cumsum(self.users.counts)])
+        """All ratings as a matrix; `Elsewhere` if there are more than `most`."""
         if self.size > most:
+            starts = np.concatenate([[0], np.cumsum(self.users.counts)])
             return Elsewhere(self.size, starts, self.shape)
-        told = self.cluster.gather(
-            self.cluster.each("known", _known, self.users.blocks, self.users.ranges(self.items))
-        )
-        cols, values = (np.concatenate(part) for part in zip(*told, strict=True))
-        return sp.csr_array((values, cols, starts.astype(np.int32)), shape=self.shape)
+        found = self.gathered()
+        return sp.csr_array((found.values, (found.rows, found.cols)), shape=self.shape)
 
     def gathered(self) -> Ratings:
         """All ratings on the driver."""
         ends, ranges = self.users.ends(), self.users.ranges(self.items)
-        told = self.cluster.gather(
+        answers = self.cluster.gather(
             self.cluster.each("known", _every, self.users.blocks, ends, ranges)
         )
-        rows, cols, values, weights = (np.concatenate(part) for part in zip(*told, strict=True))
+        rows, cols, values, weights = (np.concatenate(part) for part in zip(*answers, strict=True))
         own = None if np.all(weights == 1.0) else weights
         return Ratings(rows, cols, values, self.row_ids, self.col_ids, own)
 
 
-# --- what tasks do -----------------------------------------------------------------------
+# --- tasks -------------------------------------------------------------------------------
 
 
 def _held_out(block: Block) -> int:
@@ -287,11 +281,7 @@ def _items(block: Block, reached: list[list[int]]) -> NDArray[np.int32]:
     return items[block.neighbour]
 
 
-def _known(block: Block, reached: list[list[int]]) -> tuple[Indices, Array]:
-    return _items(block, reached), block.values.astype(float)
-
-
 def _every(block: Block, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
-    cols, values = _known(block, reached)
-    weights = np.ones(values.size) if block.weights is None else block.weights
-    return block.row_of() + np.int32(ends[0]), cols, values, weights
+    weights = np.ones(block.values.size) if block.weights is None else block.weights
+    rows = block.row_of() + np.int32(ends[0])
+    return rows, _items(block, reached), block.values.astype(float), weights

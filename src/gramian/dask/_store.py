@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Parts:
         self.pieces = [self._of_partition(one) for one in split]
 
     def _of_partition(self, split: Any) -> list[list[Any]]:
-        """What is asked for first is done first: a worker forgets the whole of a partition before
+        """The pieces of one partition, requested together: a worker releases the partition before
         it reads the next.
         """
         counts = [groups.size - 1 for groups in self.groups]
@@ -95,8 +96,9 @@ class Parts:
         return [kept[: counts[0]], kept[counts[0] :]]
 
     def of_side(self, side: int, batch: int) -> Iterator[list[Any]]:
-        """For each block its pieces, in the order of the partitions, `batch` of which are put
-        together; a group is given up as its pieces are.
+        """The pieces of each block in the order of the partitions, `batch` of which are joined.
+
+        The pieces of a group are released when they are used.
         """
         own, groups = self.cuts[side], self.groups[side]
         for g in range(groups.size - 1):
@@ -176,11 +178,11 @@ def store(
     groups = [groups_of(one) for one in cuts]
     split = cluster.each("split", _split, shards, *ids, *groups, seed)
     pieces = Parts(cluster, split, cuts, groups)
-    whole = found[0].counts.sum() / len(shards)
-    sides = [
-        _stored(cluster, pieces, side, _batch(whole / (groups[side].size - 1)), duplicates)
-        for side in (0, 1)
-    ]
+    sides = []
+    for side, group in enumerate(groups):
+        piece = found[0].counts.sum() / (len(shards) * (group.size - 1))
+        batch = int(max(2, ENTRIES // max(piece, 1.0)))
+        sides.append(_stored(cluster, pieces, side, batch, duplicates))
     del pieces
     facts = cluster.sum("count", _facts, sides[0][0], join=_join_facts)
     if facts["repeated"] and duplicates == "error":
@@ -246,15 +248,10 @@ def _stored(
 
 
 def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) -> Side:
-    told = cluster.gather(cluster.each("count", _reached, blocks))
-    reached, counts = zip(*told, strict=True)
-    plain = cluster.keep(cluster.each("block", _plain_block, blocks))
+    answers = cluster.gather(cluster.each("count", _reached, blocks))
+    reached, counts = zip(*answers, strict=True)
+    plain = cluster.keep(cluster.each("block", itemgetter("block"), blocks))
     return Side(plain, cuts, list(reached), np.concatenate(counts))
-
-
-def _batch(piece: float) -> int:
-    """Pieces of so many ratings that are cut again together."""
-    return int(max(2, ENTRIES // max(piece, 1.0)))
 
 
 def _cuts(counts: Indices) -> Indices:
@@ -266,7 +263,7 @@ def _cuts(counts: Indices) -> Indices:
     return np.concatenate([[0], inner, [rows]]).astype(np.int64)
 
 
-# --- what tasks do -----------------------------------------------------------------------
+# --- tasks -------------------------------------------------------------------------------
 
 
 def _names(block: Sequence[Any]) -> tuple[Names, Names]:
@@ -384,11 +381,6 @@ def _among(columns: Indices, cuts: Indices) -> tuple[Indices, NDArray[np.int32]]
     begin = np.concatenate([[0], np.cumsum(np.where(present, sizes, 0))])[:-1]
     place = np.arange(cuts[-1]) + (begin - cuts[:-1])[block]
     return np.flatnonzero(present), place.astype(np.int32)[columns]
-
-
-def _plain_block(made: dict[str, Any]) -> Block:
-    block: Block = made["block"]
-    return block
 
 
 def _reached(made: dict[str, Any]) -> tuple[Indices, Indices]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,11 +90,13 @@ class ShardedHalves:
             self._penalties(),
         )  # fmt: skip
         asked = cluster.keep([
-            *cluster.each("half-sweep", _second, both), *cluster.each("loss", _first, both), *before
+            *cluster.each("half-sweep", itemgetter(1), both),
+            *cluster.each("loss", itemgetter(0), both),
+            *before,
         ])  # fmt: skip
         count = len(state.lower)
-        state.lower, told = asked[:count], asked[count:]
-        value = float(sum(cluster.gather(told)))
+        state.lower, answers = asked[:count], asked[count:]
+        value = float(sum(cluster.gather(answers)))
         state.age += 1
         if state.age >= SWEEPS:
             state.__dict__.update(rated.home.replanted(state).__dict__)
@@ -263,14 +266,6 @@ def _refit(
 
 def _refit_rows(*given: Any) -> Array:
     return _refit(*given)[1]
-
-
-def _first(pair: tuple[float, Array]) -> float:
-    return pair[0]
-
-
-def _second(pair: tuple[float, Array]) -> Array:
-    return pair[1]
 
 
 def _upper_penalty(

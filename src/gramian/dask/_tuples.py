@@ -83,8 +83,8 @@ class OfTuples(OnDriver):
         shards = filled(cluster, shards, _tuples_of, NAMES[width])[0]
         _refuse_contradictions(cluster, shards, width)
         found: Spread = cluster.sum("moments", _vector_spread, shards)
-        told = cluster.gather(cluster.each("keys", _vector_keys, shards))
-        found = replace(found, count=int(np.unique(np.concatenate(told)).size))
+        answers = cluster.gather(cluster.each("keys", _vector_keys, shards))
+        found = replace(found, count=int(np.unique(np.concatenate(answers)).size))
         model.n_features_in_ = found.mean.size
         model._check_sizes(found.count)
         model._check(found.count)
@@ -136,8 +136,9 @@ class DMLEig(OfTuples, home.DMLEig):
         cluster = Cluster()
         shards, found = self._tuples(cluster, pairs, 2, X, same)
         self._fit_shards(cluster, cluster.keep(cluster.each("pairs", _split_pairs, shards)), found)
-        told = cluster.gather(cluster.each("distances", _pair_distances, shards, self.components_))
-        distances, marked = (np.concatenate(part) for part in zip(*told, strict=True))
+        nodes = cluster.each("distances", _pair_distances, shards, self.components_)
+        answers = zip(*cluster.gather(nodes), strict=True)
+        distances, marked = (np.concatenate(part) for part in answers)
         self._calibrate(distances, marked)
         return self
 
@@ -206,8 +207,8 @@ class TripletMetric(OfTuples, home.TripletMetric):
 
 def _refuse_contradictions(cluster: Cluster, shards: list[Any], width: int) -> None:
     """Raise ValueError for pairs of one kind only, and tuples that occur in both orientations."""
-    told = cluster.gather(cluster.each("keys", _oriented, shards))
-    keys, forth = (np.concatenate(part) for part in zip(*told, strict=True))
+    answers = cluster.gather(cluster.each("keys", _oriented, shards))
+    keys, forth = (np.concatenate(part) for part in zip(*answers, strict=True))
     if width == 2 and (forth.all() or not forth.any()):
         kind, other = ("similar", "dissimilar") if forth.all() else ("dissimilar", "similar")
         raise ValueError(
