@@ -138,6 +138,17 @@ def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, mo
         gd.NuclearCompletion(**LIMITS).fit(ratings)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("client")
+def test_columns_are_added_if_sweeps_end_above_the_tolerance(ratings, monkeypatch):
+    monkeypatch.setattr("gramian.completion._quick.MAX_RANK", 1)
+    monkeypatch.setattr("gramian.methods.alternating.MAX_QUIET_CHUNKS", 1)
+    found = gd.NuclearCompletion(**LIMITS, tol=1e-2).fit(ratings)
+    assert found.result_.status is gm.Status.CONVERGED
+    assert found.result_.history["rank"].min() == 1 < found.result_.history["rank"].max()
+    assert found.certificate_.relative_gap <= 1e-2
+
+
 @pytest.mark.usefixtures("client")
 def test_sweeps_in_blocks_mix_as_at_home(frame):
     from gramian.methods.alternating import Sweeps
