@@ -37,7 +37,7 @@ def workers(count: int, *, memory: str = "auto", driver: bool = False) -> Iterat
 
 def _imported() -> None:
     """Import what tasks need, so that no fit waits for it."""
-    import gramian.dask._nuclear  # noqa: F401
+    import gramian.dask._recommend  # noqa: F401
 
 
 def rating_files(folder: Path, users: int, items: int, count: int, files: int) -> str:

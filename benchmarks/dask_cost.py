@@ -153,8 +153,7 @@ def _beside(there: tuple[float, float], home: tuple[float, float]) -> list[float
 
 def _there(client: Any, files: str) -> dict[str, Any]:
     from gramian.dask._cluster import Cluster
-    from gramian.dask._completion import Completed
-    from gramian.dask._scene import Model
+    from gramian.dask._completion import Completed, Model
     from gramian.dask._store import store
 
     cluster = Cluster()

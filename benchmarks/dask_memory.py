@@ -90,8 +90,7 @@ def _alignment(sizes: dict[str, Any], folder: Path) -> Any:
 def _sweep(sizes: dict[str, Any], folder: Path) -> Any:
     """Ratings read and stored by users and by items with their moments; one sweep."""
     from gramian.dask._cluster import Cluster
-    from gramian.dask._completion import Completed
-    from gramian.dask._scene import Model
+    from gramian.dask._completion import Completed, Model
     from gramian.dask._store import store
     from gramian.objectives.halves import halves_of
 

@@ -17,9 +17,8 @@ from distributed import Client, LocalCluster
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask._cluster import Cluster
+from gramian.dask._cluster import Cluster, told_plainly
 from gramian.dask._ratings import Rated
-from gramian.dask._recovery import told_plainly
 from gramian.dask._sweeps import ShardedHalves
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")

@@ -18,9 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import gramian as gm
 import gramian.dask as gd
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import samples
-from gramian.dask._files import read
-from gramian.dask._impostors import Anchors, Task
+from gramian.dask._collections import read
 from gramian.dask._ratings import Rated
 from gramian.dask._store import store
 
@@ -87,8 +85,9 @@ def test_empty_partitions_have_no_neighbours(wine):
     X, y = wine
     mask = np.arange(len(X)) >= 60
     given = kept(X, 20, mask), kept(y, 20, mask)
-    found = gd.TripletMetric(n_neighbors=1, max_iter=1).fit(*given)
-    known = gm.metric.TripletMetric(n_neighbors=1, max_iter=1, shrinkage=0.0).fit(X[mask], y[mask])
+    settings = {"n_neighbors": 1, "max_iter": 1, "shrinkage": 0.0}
+    found = gd.TripletMetric(**settings).fit(*given)
+    known = gm.metric.TripletMetric(**settings).fit(X[mask], y[mask])
     assert found.lam_ == pytest.approx(known.lam_)
     nothing = np.zeros(len(X), dtype=bool)
     with pytest.raises(ValueError, match="no rows"):
@@ -99,32 +98,6 @@ def test_empty_partitions_have_no_neighbours(wine):
 def test_weights_of_classes_are_refused_on_a_cluster(learner, wine):
     with pytest.raises(ValueError, match="class_weight is not taken on a cluster"):
         learner(class_weight="balanced").fit(chunked(wine[0]), wine[1])
-
-
-def test_a_block_without_impostors_is_no_part_of_the_sum():
-    blocks = [Anchors(np.array([[x], [x + 0.1]]), np.array([x > 0] * 2) ^ [False, x > 0],
-                      np.zeros((2, 1, 1))) for x in (0.0, 100.0)]  # fmt: skip
-    task = Task(Cluster(), blocks, [0, 2, 4], 1.0, 1.0, 1, np.eye(1))
-    L = np.ones((1, 1))
-    found = task.violated(L, task.anchors)  # of the two at 100, of different classes, 0.1 apart
-    assert (found.value, found.count) == (pytest.approx(1 + 2 * (1 - 0.01) ** 2), 2)
-    assert task.problem(found.keys).value(L) == pytest.approx(found.value)
-    unmet = found.keys[task.unmet(task.problem(found.keys), L, 0.25)]
-    assert unmet.shape == (2,)  # the others are 100 apart
-    assert task.joined(unmet, found.keys).shape == found.keys.shape
-    assert task.joined(task.none, unmet).shape == unmet.shape
-    few = task.violated(L, np.array([1, 2]))
-    assert (few.count, few.keys.shape[0] < found.keys.shape[0]) == (1, True)
-
-
-def test_the_nearest_impostors_stay_where_none_are_violated():
-    """A problem without any triplet would have no parts on the workers."""
-    X, near = np.array([[0.0], [100.0]]), np.zeros((2, 1, 1))
-    blocks = [Anchors(X, np.array([0, 1]), near)]
-    task = Task(Cluster(), blocks, [0, 2], 1.0, 1.0, 1, np.eye(1))
-    found = task.violated(np.ones((1, 1)), task.anchors)
-    assert (found.value, found.count, found.keys.shape) == (1.0, 0, (2,))
-    assert task.problem(found.keys).value(np.ones((1, 1))) == 1.0
 
 
 @pytest.mark.slow
@@ -159,11 +132,9 @@ def test_a_kernel_of_partitions_that_are_empty_or_have_one_sample():
     found = gd.NPKL(**settings).fit(kept(X, 10, mask), **links)
     known = gm.kernel.NPKL(**settings).fit(X[mask], **links)
     assert abs(found.laplacian_ - known.laplacian_).max() < 1e-12
-    model = gd.NPKL()
-    model._workers = Cluster()
-    model._set_graph(samples(model._workers, da.from_array(X, chunks=((1, 58, 1), 2))), [1, 58, 1])
+    found = gd.NPKL(**settings).fit(da.from_array(X, chunks=((1, 58, 1), 2)), **links)
     known = gm.kernel.NPKL(**settings).fit(X, **links)
-    assert abs(model.laplacian_ - known.laplacian_).max() < 1e-12
+    assert abs(found.laplacian_ - known.laplacian_).max() < 1e-12
 
 
 # --- columns, labels, marks ----------------------------------------------------------------
@@ -281,21 +252,19 @@ def test_a_limit_of_time_is_one_of_reading_too(ratings, wine):
 # --- ratings -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["NuclearCompletion", "MMMF"])
-def test_weights_of_ratings_are_those_of_home(ratings, name):
+def test_weights_of_ratings_are_those_of_home(ratings):
     weights = np.where(ratings["user"] < 240, 0.0, 1.5)
     signs = ratings.assign(rating=np.sign(ratings["rating"] + 0.05))
-    away, home = getattr(gd, name)(lam=8.0), getattr(gm.completion, name)(lam=8.0)
+    away, home = gd.NuclearCompletion(lam=8.0), gm.completion.NuclearCompletion(lam=8.0)
     given = dd.from_pandas(signs.assign(weight=weights), npartitions=3)
     rated = store(Cluster(), given, weights="weight")
-    away._look_at(rated)
     problems = away._problem(rated, 8.0), home._problem(home._ratings(signs, weights), 8.0)
     uneven = np.random.default_rng(0).uniform(0.1, 3.0, len(signs))
     given = dd.from_pandas(signs.assign(weight=uneven), npartitions=3)
     guess = away._guess(store(Cluster(), given, weights="weight"))
     assert guess == pytest.approx(home._guess(home._ratings(signs, uneven)), rel=1e-12)
     L = np.random.default_rng(0).normal(size=(problems[0].order, 2))
-    values = [problem.value(L) for problem in problems]
+    values = [problem.objective.value(problem.objective.image(L)) for problem in problems]
     assert values[0] == pytest.approx(values[1])
     assert rated.known(10**6).nnz == int(np.sum(weights > 0))
 

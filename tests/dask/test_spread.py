@@ -15,11 +15,9 @@ import gramian as gm
 import gramian.dask as gd
 from gramian.completion._stored import StoredRows
 from gramian.dask import _cluster, _spread
-from gramian.dask._balance import balanced
 from gramian.dask._cluster import Cluster
-from gramian.dask._completion import Completed
+from gramian.dask._completion import Completed, Model
 from gramian.dask._ratings import Rated
-from gramian.dask._scene import Model
 from gramian.dask._store import store
 from gramian.dask._sweeps import ShardedHalves
 from gramian.reductions import block_embedding
@@ -70,7 +68,6 @@ def received(monkeypatch):
 @pytest.mark.usefixtures("client")
 def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
     monkeypatch.setattr("gramian.dask._recommend.KNOWN", 0)
-    monkeypatch.setattr("gramian.dask._completion.NEAR", 0)
     most = {}
     for rank in (16, 64):
         received.clear()
@@ -141,6 +138,17 @@ def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, mo
         gd.NuclearCompletion(**LIMITS).fit(ratings)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("client")
+def test_columns_are_added_if_sweeps_end_above_the_tolerance(ratings, monkeypatch):
+    monkeypatch.setattr("gramian.completion._quick.MAX_RANK", 1)
+    monkeypatch.setattr("gramian.methods.alternating.MAX_QUIET_CHUNKS", 1)
+    found = gd.NuclearCompletion(**LIMITS, tol=1e-2).fit(ratings)
+    assert found.result_.status is gm.Status.CONVERGED
+    assert found.result_.history["rank"].min() == 1 < found.result_.history["rank"].max()
+    assert found.certificate_.relative_gap <= 1e-2
+
+
 @pytest.mark.usefixtures("client")
 def test_sweeps_in_blocks_mix_as_at_home(frame):
     from gramian.methods.alternating import Sweeps
@@ -155,8 +163,8 @@ def test_sweeps_in_blocks_mix_as_at_home(frame):
     )
     L = np.random.default_rng(0).normal(size=(m + n, 4))
     told = Settings(rank=None, tol=1e-6, rng=np.random.default_rng(0))
-    found = [Sweeps(problem, L, told).take(12) for problem in (away, home)]
-    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
+    there, here = (Sweeps(problem, L, told).take(12) for problem in (away, home))
+    np.testing.assert_allclose(there.gathered(), here, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.usefixtures("client")
@@ -165,7 +173,7 @@ def test_blocks_are_balanced_as_at_home(frame):
     L = np.random.default_rng(0).normal(size=(sum(rated.shape), 5))
     L[:, 4] = 0.0
     m = rated.shape[0]
-    found = balanced(_spread.spread(rated, L)).gathered()
+    found = _spread.balanced(_spread.spread(rated, L)).gathered()
     known = block_embedding.balanced(L, m)
     assert found.shape == known.shape
     np.testing.assert_allclose(found[:m] @ found[m:].T, L[:m] @ L[m:].T, atol=1e-9)
@@ -174,7 +182,7 @@ def test_blocks_are_balanced_as_at_home(frame):
 
 @pytest.mark.usefixtures("client")
 def test_a_folder_that_is_not_shared_is_told(ratings, tmp_path, monkeypatch):
-    monkeypatch.setattr("gramian.dask._folder.write_rows", lambda path, rows: None)
+    monkeypatch.setattr("gramian.dask._spread.write_rows", lambda path, rows: None)
     with pytest.raises(ValueError, match="that all of them share"):
         gd.NuclearCompletion(**LIMITS, rank=4).fit(ratings, factors=tmp_path / "nowhere")
 

@@ -8,18 +8,18 @@ from typing import Any
 _HOMES = {
     "KTA": "_alignment",
     "LinearSeparation": "_alignment",
-    "DMLEig": "_dml_eig",
-    "ImplicitCompletion": "_implicit",
-    "LMNN": "_lmnn",
+    "DMLEig": "_tuples",
+    "ImplicitCompletion": "_recommend",
+    "LMNN": "_tuples",
     "LMNNEig": "_driver",
     "MVU": "_driver",
     "NeighborLayout": "_driver",
     "RegPCP": "_driver",
-    "TripletMetric": "_triplet_metric",
-    "NPKL": "_kernel",
-    "MMMF": "_mmmf",
-    "NuclearCompletion": "_nuclear",
-    "ClusterError": "_recovery",
+    "TripletMetric": "_tuples",
+    "NPKL": "_driver",
+    "MMMF": "_recommend",
+    "NuclearCompletion": "_recommend",
+    "ClusterError": "_cluster",
 }
 """The module of each name: workers import what their tasks need, and no more."""
 

@@ -1,33 +1,134 @@
-"""KTA and LinearSeparation of samples on a cluster: their moments are all that is needed."""
+"""KTA and LinearSeparation of samples on a cluster, which need their moments only.
+
+Moments take one pass, each block about its own mean. Two blocks about their means a and b, of m and
+n samples, are one about the mean of all with Σ xxᵀ = S_a + S_b + mn/(m + n) (a − b)(a − b)ᵀ (Chan,
+Golub and LeVeque 1983): no digits are lost if the mean is large. Sums by class move with the mean.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import metric as home
 from gramian.constraints import plainly
 from gramian.dask._base import LazyTransform
-from gramian.dask._checked import Sample
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import samples
-from gramian.dask._moments import Spread, about, spread, weighted
-from gramian.estimators.path import EvidencePath
+from gramian.dask._collections import Sample, refuse_mixed, same_columns, samples
 from gramian.metric._selection import raw_keys, weigh
-from gramian.objectives.matrices import Dense
-from gramian.problems.metric import (
-    kta_from_moments,
-    linear_separation_from_scatter,
-)
-from gramian.problems.moments import Moments
+from gramian.objectives.matrices import DENSE_ORDER, Dense
+from gramian.problems.metric import kta_from_moments, linear_separation_from_scatter
+from gramian.problems.moments import Moments, class_sums, column_means, weighted_gram
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 FEW = 2000
-"""Samples that come to the driver as they are where λ is chosen by folds."""
+"""Samples up to which all come to the driver for the choice of λ, which uses them repeatedly."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The moments of labelled samples, about their mean."""
+
+    count: int
+    mean: Array
+    gram: Array
+    """Σ (x − mean)(x − mean)ᵀ."""
+    classes: NDArray[Any]
+    counts: Array
+    sums: Array
+    """Σ (x − mean) over each class, a column each."""
+    names: Any = None
+
+    def __add__(self, other: Spread) -> Spread:
+        if not (self.count and other.count):
+            return self if self.count else other
+        same_columns(self.names, other.names, self.mean.size, other.mean.size)
+        refuse_mixed(self.classes, other.classes, "labels")
+        n = self.count + other.count
+        mean = self.mean + (other.count / n) * (other.mean - self.mean)
+        apart = other.mean - self.mean
+        gram = self.gram + other.gram
+        gram += (self.count * (other.count / n)) * np.outer(apart, apart)
+        classes = np.union1d(self.classes, other.classes)
+        counts, sums = np.zeros(classes.size), np.zeros((mean.size, classes.size))
+        for part in (self, other):
+            at = np.searchsorted(classes, part.classes)
+            counts[at] += part.counts
+            sums[:, at] += part.sums + np.outer(part.mean - mean, part.counts)
+        return Spread(n, mean, gram, classes, counts, sums, self.names)
+
+    @property
+    def like(self) -> Array:
+        """An array of the shape of the samples, for functions of that shape."""
+        return np.broadcast_to(np.zeros(1), (self.count, self.mean.size))
+
+    def moments(self, *, center: bool) -> Moments:
+        """XᵀX and XᵀY, of X less its mean or of X itself."""
+        gram, sums = self.gram, self.sums
+        if not center:
+            gram = gram + self.count * np.outer(self.mean, self.mean)
+            sums = sums + np.outer(self.mean, self.counts)
+        gram = 0.5 * (gram + gram.T)
+        return Moments(Dense(gram, lower=0.0), sums, self.counts, float(np.trace(gram)))
+
+
+def spread(cluster: Cluster, shards: list[Any]) -> Spread:
+    """One pass over the samples."""
+    found: Spread = cluster.sum("moments", spread_of, shards)
+    return found
+
+
+def spread_of(block: Sample) -> Spread:
+    """A block about its own mean."""
+    if block.y is None:
+        raise ValueError("y is needed: a Dask array, or the name of a column")
+    n, d = block.X.shape
+    if d > DENSE_ORDER:
+        raise ValueError(
+            f"{d} features make matrices of {d} × {d}: more than {DENSE_ORDER} are fitted at home "
+            "only, or reduce them first"
+        )
+    classes, places = np.unique(block.y, return_inverse=True)
+    mean = column_means(block.X) if n else np.zeros(d)
+    X = about(block.X, mean)
+    sums, counts = class_sums(X, places) if n else (np.zeros((d, 0)), np.zeros(0))
+    return Spread(n, mean, weighted_gram(X), classes, counts, sums, block.names)
+
+
+def about(X: Any, mean: Array) -> Array:
+    """Samples less a mean, dense: a block is small."""
+    dense = X.toarray() if sp.issparse(X) else X
+    return np.asarray(dense, dtype=float) - mean
+
+
+def weighted(block: Sample, mean: Array, classes: Any, weights: Array) -> Array:
+    """Σ w (x − mean)(x − mean)ᵀ with the weight of each sample's class."""
+    return weighted_gram(about(block.X, mean), weights[np.searchsorted(classes, block.y)])
+
+
+def take(model: Any, found: Spread) -> None:
+    """Set the attributes that a fit keeps of the samples; raise ValueError for bad samples."""
+    if getattr(model, "class_weight", None) is not None:
+        raise ValueError("class_weight is not taken on a cluster: fit gramian.metric at home")
+    if not found.count:
+        raise ValueError("X has no rows: every partition is empty")
+    if found.classes.size < 2:
+        only = plainly(found.classes[0]) if found.classes.size else None
+        raise ValueError(
+            f"y has one class only ({only!r}); a metric is learned from the difference between at "
+            "least two classes"
+        )
+    model._forget("threshold_", "same_values_", "feature_names_in_")
+    model.classes_, model.n_features_in_ = found.classes, found.mean.size
+    if found.names is not None and all(isinstance(name, str) for name in found.names):
+        model.feature_names_in_ = found.names
+    model._check_sizes(found.count)
 
 
 class KTA(LazyTransform, home.KTA):
@@ -55,20 +156,35 @@ class KTA(LazyTransform, home.KTA):
         return self
 
     def _by_path(self, cluster: Cluster, shards: list[Any], found: Spread, data: Moments) -> float:
-        """λ as it is given, or by `path_`."""
+        """λ as given, or by the errors of neighbours as at home (`path_`).
+
+        One key for each sample comes to the driver, and then some samples.
+        """
         self._forget("path_")
         if self.lam != "auto":
             return float(self.lam)
-        self.path_ = chosen(
-            cluster,
-            shards,
-            found,
-            data,
-            center=self.center,
-            regularizer=self.regularizer,
-            n_components=self.n_components,
-            rank=self.rank,
-        )
+        mean = found.mean if self.center else np.zeros_like(found.mean)
+        answers = cluster.gather(cluster.each("keys", _keys, shards, data.spectrum[1][:, -1], mean))
+        keys, labels = (np.concatenate(part) for part in zip(*answers, strict=True))
+        starts = np.concatenate([[0], np.cumsum([part[0].size for part in answers])])
+        whole: Array | None = None
+
+        def rows_of(rows: Indices) -> Array:
+            if whole is not None:
+                return whole[rows]
+            owner = np.searchsorted(starts, rows, side="right") - 1
+            asked = [rows[owner == k] - starts[k] for k in range(len(shards))]
+            rows_found = np.empty((rows.size, mean.size))
+            for k, part in enumerate(cluster.gather(cluster.each("rows", _some, shards, asked))):
+                rows_found[owner == k] = part - mean
+            return rows_found
+
+        every: Indices = np.arange(keys.size)
+        whole = rows_of(every) if keys.size <= FEW else None
+        self.path_ = weigh(
+            data, np.searchsorted(found.classes, labels), keys, rows_of,
+            regularizer=self.regularizer, n_components=self.n_components, rank=self.rank,
+        )  # fmt: skip
         return self.path_.value
 
 
@@ -100,71 +216,9 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
         return self
 
 
-def take(model: Any, found: Spread) -> None:
-    """Set what a fit keeps of the samples, and refuse what cannot be learned from."""
-    if getattr(model, "class_weight", None) is not None:
-        raise ValueError("class_weight is not taken on a cluster: fit gramian.metric at home")
-    if not found.count:
-        raise ValueError("X has no rows: every partition is empty")
-    if found.classes.size < 2:
-        only = plainly(found.classes[0]) if found.classes.size else None
-        raise ValueError(
-            f"y has one class only ({only!r}); a metric is learned from the difference between at "
-            "least two classes"
-        )
-    model._forget("threshold_", "same_values_", "feature_names_in_")
-    model.classes_, model.n_features_in_ = found.classes, found.mean.size
-    if found.names is not None and all(isinstance(name, str) for name in found.names):
-        model.feature_names_in_ = found.names
-    model._check_sizes(found.count)
-
-
-def chosen(
-    cluster: Cluster,
-    shards: list[Any],
-    found: Spread,
-    data: Moments,
-    *,
-    center: bool = True,
-    size: float = 1.0,
-    **limits: Any,
-) -> EvidencePath:
-    """λ by the errors of neighbours as at home: a key for each sample comes to the driver, then a
-    few of them do. `data` are the moments of the samples over `size`.
-    """
-    mean = found.mean if center else np.zeros_like(found.mean)
-    told = cluster.gather(cluster.each("keys", _keys, shards, data.spectrum[1][:, -1], mean))
-    keys, labels = (np.concatenate(part) for part in zip(*told, strict=True))
-    starts = np.concatenate([[0], np.cumsum([part[0].size for part in told])])
-    whole = _rows(cluster, shards, starts, mean, None) if keys.size <= FEW else None
-
-    def rows_of(rows: Indices) -> Array:
-        if whole is not None:
-            return whole[rows] / size
-        return _rows(cluster, shards, starts, mean, rows) / size
-
-    limits = {"regularizer": "identity", "n_components": None, "rank": None} | limits
-    return weigh(data, np.searchsorted(found.classes, labels), keys, rows_of, **limits)
-
-
 def _keys(block: Sample, along: Array, mean: Array) -> tuple[Array, Any]:
     return raw_keys(block.X, along, mean), block.y
 
 
-def _rows(
-    cluster: Cluster, shards: list[Any], starts: Indices, mean: Array, rows: Indices | None
-) -> Array:
-    """Some samples less the mean, in the order asked for; all of them where none are named."""
-    if rows is None:
-        return np.concatenate(cluster.gather(cluster.each("rows", _some, shards, None, mean)))
-    owner = np.searchsorted(starts, rows, side="right") - 1
-    chosen = [rows[owner == k] - starts[k] for k in range(len(shards))]
-    parts = cluster.gather(cluster.each("rows", _some, shards, chosen, mean))
-    found = np.empty((rows.size, mean.size))
-    for k, part in enumerate(parts):
-        found[owner == k] = part
-    return found
-
-
-def _some(block: Sample, rows: Indices | None, mean: Array) -> Array:
-    return about(block.X if rows is None else block.X[rows], mean)
+def _some(block: Sample, rows: Indices) -> Array:
+    return about(block.X[rows], np.zeros(block.X.shape[1]))

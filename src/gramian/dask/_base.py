@@ -1,4 +1,4 @@
-"""What every estimator of a cluster has: lazy answers, and a model that is at home anywhere."""
+"""Common methods of the estimators on a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 import dask.array as da
 import numpy as np
 from dask import delayed
-from dask.base import is_dask_collection, tokenize
+from dask.base import is_dask_collection
 
 from gramian.arrays.errstate import OwnErrstate
 from gramian.callbacks import ProgressBar, State
@@ -31,7 +31,7 @@ class OnCluster(OwnErrstate):
         return made
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
-        """A method of the model at home on every block of a Dask collection, when it is asked."""
+        """A method of the model at home on every block of a Dask collection, evaluated lazily."""
         empty = np.empty((0,) if columns is None else (0, columns), dtype=dtype)
         if not isinstance(X, da.Array):
             return self._of_frame(method, X, empty)
@@ -40,13 +40,13 @@ class OnCluster(OwnErrstate):
         rows = X.rechunk({1: -1})
         chunks = (rows.chunks[0],) if columns is None else (rows.chunks[0], (columns,))
         return rows.map_blocks(
-            _answer, self.at_home(), method, empty, name=f"gramian-{method}-{_token(rows)}",
+            _answer, self.at_home(), method, empty, name=f"gramian-{method}-{uuid4().hex}",
             chunks=chunks, dtype=dtype, drop_axis=[1] if columns is None else None,
             meta=empty[..., :0] if columns is not None else empty,
         )  # fmt: skip
 
     def _of_frame(self, method: str, X: Any, empty: Any) -> Any:
-        """The partitions as they are: the model knows features by the names of columns."""
+        """The same for a frame; its partitions keep the names of their columns."""
         model = delayed(self.at_home(), pure=False, traverse=False)
         answers = [delayed(_answer, pure=False)(part, model, method, empty)
                    for part in X.to_delayed()]  # fmt: skip
@@ -56,22 +56,8 @@ class OnCluster(OwnErrstate):
         ], allow_unknown_chunksizes=True)  # fmt: skip
 
 
-def check_plain(model: Any) -> None:
-    """Refuse what a cluster does not do: shrinkage by what is held out, and devices.
-
-    shrinkage="auto" is 0 there.
-    """
-    refuse_device(model)
-    given = getattr(model, "shrinkage", 0.0)
-    if given not in ("auto", 0):
-        raise ValueError(f"a cluster learns without shrinkage: pass shrinkage=0, not {given!r}")
-    model.__dict__.pop("path_", None)
-    if hasattr(model, "shrinkage"):
-        model.shrinkage_ = 0.0
-
-
 def refuse_device(model: Any) -> None:
-    """Workers compute on their processors."""
+    """Raise ValueError for a device: workers compute on their processors."""
     if model.device not in (None, "cpu"):
         raise ValueError(
             f"a cluster computes on the processors of workers: leave device={model.device!r} out"
@@ -82,7 +68,7 @@ class LazyTransform(OnCluster):
     """`transform` of Dask collections stays lazy."""
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """Map samples; a Dask array or frame gives a Dask array, computed when it is asked for.
+        """Map samples; a Dask array or frame gives a lazy Dask array.
 
         Options are those of the estimator outside `gramian.dask`, for samples in memory.
         """
@@ -93,25 +79,8 @@ class LazyTransform(OnCluster):
         return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
 
 
-class OnShards(LazyTransform):
-    """A metric learner whose progress bar also says what has moved."""
-
-    def _minimize(self, problem: Any, *, init: Any = None, **changes: Any) -> Any:
-        """`gramian.minimize` with the parameters of the estimator, watched."""
-        parts = getattr(problem.objective, "parts", ())
-        found = [part.cluster for part in (problem.objective, *parts) if hasattr(part, "cluster")]
-        bar = bar_for(self, found[0], problem.name) if found else None
-        if bar is None:
-            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
-        try:
-            changes |= {"progress": False, "callback": bar}
-            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
-        finally:
-            bar.close()
-
-
 class MovingBar(ProgressBar):
-    """The bar at home, and what has moved between the driver and the cluster."""
+    """The progress bar with the bytes moved between the driver and the cluster."""
 
     def __init__(self, cluster: Cluster, label: str, tol: float, **limits: Any) -> None:
         super().__init__(label, tol, **limits)
@@ -119,13 +88,13 @@ class MovingBar(ProgressBar):
 
     def __call__(self, state: State) -> None:
         super().__call__(state)
-        told = self._bar.postfix
+        answers = self._bar.postfix
         moved = self._cluster.traffic.moved / 1e6
-        self._bar.set_postfix_str(f"{told}, moved={moved:.0f} MB")
+        self._bar.set_postfix_str(f"{answers}, moved={moved:.0f} MB")
 
 
 def bar_for(model: Any, cluster: Cluster, label: str, seconds: float = np.inf) -> Any:
-    """A progress bar where the model is to show one."""
+    """The progress bar of a model, None without `progress`."""
     if not model.progress:
         return None
     tol = 0.0 if model.tol == "auto" else float(model.tol)
@@ -134,8 +103,3 @@ def bar_for(model: Any, cluster: Cluster, label: str, seconds: float = np.inf) -
 
 def _answer(block: Any, model: Any, method: str, empty: Any) -> Any:
     return getattr(model, method)(block) if block.shape[0] else empty
-
-
-def _token(collection: Any) -> str:
-
-    return tokenize(collection.name, uuid4().hex)

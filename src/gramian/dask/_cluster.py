@@ -1,29 +1,40 @@
 """Rounds of plain tasks on a Dask cluster, summed in a fixed order.
 
-A round is a graph of tasks: one value that all of them need, one task for each shard, and a tree
-that joins what they give, neighbours first, always in the same order. Every task can be run again
-from what the scheduler knows of it, so that a worker that dies costs a recomputation and nothing
-else; and the sums do not depend on who finished first.
+A round is a graph of tasks: values that all of them need, one task for each shard, and a tree that
+joins their results, neighbours first, always in the same order. Every task can be repeated from its
+definition in the scheduler, so that a lost worker costs a recomputation only, and sums do not
+depend on the order in which tasks finish.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import add
 from typing import Any
+from uuid import uuid4
 
 import dask
 import numpy as np
 import scipy.sparse as sp
+from dask._task_spec import List, Task, TaskRef
+from dask.base import normalize_token
+from dask.delayed import Delayed
 from distributed import Client, Future, wait
+from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from gramian.common import clock
-from gramian.dask._nodes import graph_of, node
-from gramian.dask._recovery import current_client, refuse_deserted, told_plainly
+
+AGAIN = (
+    "what gm.checkpoints(folder) wrote before this is kept, and the same call in the same block "
+    "continues from it"
+)
+
 
 FAN = 8
 """Neighbours that one task of the tree joins."""
@@ -31,23 +42,127 @@ FAN = 8
 LARGE = 2e7
 """Bytes of a result beyond which two are joined at a time."""
 
-TRIES = 3
-"""Times that tasks which the scheduler has given up are tried again."""
-
-HEARD = 5.0
-"""Seconds in which the client hears that tasks are tried again."""
+TRIES, HEARD = 3, 5.0
+"""Times that tasks which the scheduler has given up are retried, and the seconds in which the
+client learns of it."""
 
 LOOK, PATIENCE = 5.0, 60.0
-"""Seconds between looks at a round that takes long, and how long it may be without any worker."""
+"""Seconds between checks of a long round, and how long it may be without any worker."""
+
+
+class ClusterError(RuntimeError):
+    """The cluster could not finish a round of tasks; checkpoints that were written are kept."""
+
+
+def current_client() -> Client:
+    """The client of the cluster to work on, or one sentence on how to start it."""
+    try:
+        return Client.current()
+    except ValueError:
+        raise ClusterError(
+            "no Dask client is current: start one with "
+            "`from distributed import Client; client = Client()` for this machine, or "
+            '`Client("tcp://scheduler:8786")` for a cluster, and call again'
+        ) from None
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """Turn what a lost worker, scheduler or disk raises into one sentence."""
+    try:
+        yield
+    except KilledWorker as killed:
+        raise ClusterError(
+            f"the task {killed.task!r} was lost with {killed.allowed_failures + 1} workers, one "
+            "after another, most often for want of memory: give workers more of it or the data "
+            f"smaller partitions; {AGAIN}"
+        ) from killed
+    except KeyError as gone:
+        if not str(gone.args[0] if gone.args else "").startswith("gramian-"):
+            raise
+        raise ClusterError(
+            "workers lost what other tasks had made for them, time after time, most often for want "
+            f"of memory: give workers more of it or the data smaller partitions; {AGAIN}"
+        ) from gone
+    except (CancelledError, asyncio.CancelledError, CommClosedError, TimeoutError) as lost:
+        raise ClusterError(
+            f"the connection to the Dask scheduler was lost ({type(lost).__name__}): start the "
+            f"cluster again and make a new Client; {AGAIN}"
+        ) from lost
+    except OSError as full:
+        raise ClusterError(
+            f"a worker could not read or write a file ({full}): make room, or mend the path; "
+            f"{AGAIN}"
+        ) from full
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A call on the cluster, and the nodes whose results it takes."""
+
+    task: Task
+    needs: tuple[Any, ...]
+
+    @property
+    def key(self) -> str:
+        return str(self.task.key)
+
+
+class Graph(dict[Any, Any]):
+    """The tasks of a round. Its keys are unique: dask need not hash the arrays in it to name it."""
+
+
+@normalize_token.register(Graph)
+def _name_of(graph: Graph) -> str:
+    return uuid4().hex
+
+
+def node(name: str, function: Callable[..., Any], *arguments: Any) -> Node:
+    """function(*arguments); nodes, futures and delayed values, also in lists, become results.
+
+    The dashboard shows the name without what makes it unique.
+    """
+    needs: list[Any] = []
+    taken = [_taken(argument, needs) for argument in arguments]
+    return Node(Task(f"gramian-{name}-{uuid4().hex}", function, *taken), tuple(needs))
+
+
+def graph_of(nodes: Iterable[Any]) -> Graph:
+    """All that the nodes need, and themselves."""
+    graph = Graph()
+    waiting, wholes = list(nodes), {}
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Node):
+            if one.key not in graph:
+                graph[one.key] = one.task
+                waiting.extend(one.needs)
+        else:
+            whole = one.__dask_graph__()
+            if id(whole) not in wholes:  # blocks of one collection share its graph
+                wholes[id(whole)] = whole
+                graph.update(whole)
+    return graph
+
+
+def _taken(argument: Any, needs: list[Any]) -> Any:
+    if isinstance(argument, (Node, Delayed)):
+        needs.append(argument)
+        return TaskRef(argument.key)
+    if isinstance(argument, list):
+        parts = [_taken(part, needs) for part in argument]
+        changed = any(part is not given for part, given in zip(parts, argument, strict=True))
+        futures = any(isinstance(part, TaskRef) for part in parts)
+        return List(*parts) if changed or futures else argument
+    return argument
 
 
 @dataclass
 class Traffic:
-    """What the driver has sent to and had from the cluster, arrays alone."""
+    """Numbers of rounds and tasks, and the bytes of arrays that the driver sent and received."""
 
     rounds: int = 0
     tasks: int = 0
-    """All of them: those of shards, of values that many need, and of sums."""
     sent: int = 0
     received: int = 0
 
@@ -58,7 +173,7 @@ class Traffic:
 
 @dataclass
 class Cluster:
-    """The client that is current, and what has gone to and fro."""
+    """The current client, and the traffic of the driver."""
 
     client: Client = field(default_factory=current_client)
     traffic: Traffic = field(default_factory=Traffic)
@@ -66,7 +181,7 @@ class Cluster:
 
     @contextmanager
     def in_time(self, phase: str) -> Iterator[None]:
-        """Rounds that are given up when the time of the fit is over: there is nothing to keep."""
+        """Rounds that end with an error at the time limit of the fit."""
         clock.phase(phase)
         self._hurried = True
         try:
@@ -75,7 +190,7 @@ class Cluster:
             self._hurried = False
 
     def shared(self, name: str, value: Any) -> Any:
-        """A value for many tasks: one node of the graph, which workers pass to each other."""
+        """A value for many tasks: one node of the graph, which workers send to each other."""
         self.traffic.sent += size_of(value)
         self.traffic.tasks += 1
         return node(name, _itself, value)
@@ -98,8 +213,9 @@ class Cluster:
         *,
         each: float = 0.0,
     ) -> Any:
-        """All nodes joined, neighbours first, in a fixed order: two at a time where `each`, the
-        bytes of one, is large, for a task holds all that it joins.
+        """All nodes joined, neighbours first, in a fixed order.
+
+        A task holds all that it joins: two nodes if `each`, the bytes of one, is large.
         """
         fan = FAN if each <= LARGE else 2
         while len(nodes) > 1:
@@ -111,21 +227,12 @@ class Cluster:
         return nodes[0]
 
     def keep(self, nodes: list[Any]) -> list[Any]:
-        """The nodes as futures: in the workers' memory or on their disks, made again when lost."""
+        """The nodes as futures in the memory or on the disks of workers, computed again if lost."""
         with told_plainly(), _large_graphs():
             return self._futures(nodes)
 
-    def ready(self, futures: list[Any]) -> list[Any]:
-        """The futures when they are done, and the first error where there is one."""
-        with told_plainly():
-            self._wait(futures)
-            for future in futures:
-                if future.status == "error":
-                    future.result()
-        return futures
-
     def gather(self, nodes: Sequence[Any]) -> list[Any]:
-        """What the nodes come to."""
+        """The results of the nodes, one round."""
         with told_plainly(), _large_graphs():
             futures = self._futures(nodes)
             self._wait(futures)
@@ -142,28 +249,9 @@ class Cluster:
         join: Callable[[Any, Any], Any] = add,
         size: float = 0.0,
     ) -> Any:
-        """One round: a task for each shard, and what they come to together.
-
-        `size` is the bytes that one gives, where they are many.
-        """
+        """One round: a task for each shard, and their results joined, each of `size` bytes."""
         nodes = self.each(name, function, *columns)
         return self.gather([self.tree(name, nodes, join, each=size)])[0]
-
-    def beside(self, name: str, nodes: list[Any]) -> tuple[Any, Any]:
-        """One round of tasks that give pairs: the firsts added, the seconds one below another.
-
-        Few of them are put together by one task; many by tasks and the driver, which alone has to
-        hold all rows.
-        """
-        if len(nodes) <= FAN:
-            made = node(f"{name}-sum", _beside, *nodes)
-            self.traffic.tasks += 1
-            both: tuple[Any, Any] = self.gather([made])[0]
-            return both
-        first, *rows = self.gather(
-            [self.tree(name, self.each(name, _first, nodes)), *self.each(name, _second, nodes)]
-        )
-        return first, np.concatenate(rows)
 
     def _futures(self, nodes: Sequence[Any]) -> list[Any]:
         """A future for each node; those that are futures already are themselves."""
@@ -204,7 +292,11 @@ class Cluster:
                 if self._hurried:
                     clock.check()
                 alone = 0.0 if self.client.nthreads() else alone + LOOK
-                refuse_deserted(self.client, alone, PATIENCE)
+                if alone >= PATIENCE:
+                    raise ClusterError(
+                        f"the cluster has had no worker for {alone:.0f} seconds: start workers "
+                        f"again; {AGAIN}"
+                    ) from None
 
 
 def _was_lost(future: Any) -> bool:
@@ -246,18 +338,6 @@ def _joined(join: Callable[[Any, Any], Any], first: Any, *others: Any) -> Any:
     for other in others:
         first = join(first, other)
     return first
-
-
-def _beside(*pairs: tuple[Any, Any]) -> tuple[Any, Any]:
-    return _joined(add, *(first for first, _ in pairs)), np.concatenate([rows for _, rows in pairs])
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
 
 
 def _large_graphs() -> Any:

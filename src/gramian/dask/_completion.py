@@ -1,63 +1,92 @@
-"""A completion over blocks of ratings: an objective whose values and gradients are rounds of tasks.
-
-Factors are arrays of the driver, or lie on the workers (`Spread`). Of the latter the driver sees
-sums, and vectors of as many numbers as there are users or items; there is no slope along them.
+"""A completion over blocks of ratings: the sum of the objectives of blocks of users on workers.
 
 F = min over b, c of ½ Σ_e ω_e (s_e p_i·q_j + b_i + c_j − t_e)² + κ/2 (‖b‖² + ‖c‖²), and λ/2 tr M.
+For given offsets c of the items, the part of a block of users is a `Composite` of its ratings,
+which eliminates the offsets of its users. Factors stay on the workers (`Spread`); the driver
+receives sums, and vectors with one entry for each user or item. The factor is improved by sweeps
+(`_sweeps`), which need neither slopes nor restrictions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.arrays.places import altered
-from gramian.dask._looks import Told, bent, look, products, residual
-from gramian.dask._offsets import Offsets
-from gramian.dask._proof import Blocks
-from gramian.dask._ratings import Rated
-from gramian.dask._residual import Residual
-from gramian.dask._rounds import Factor, Rounds
-from gramian.dask._scene import Model
-from gramian.dask._spread import Spread
-from gramian.dask._sweeps import ShardedHalves
-from gramian.linalg.svec import triangle
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
+from gramian.arrays.places import norm
+from gramian.dask._ratings import Block, Rated
+from gramian.dask._spread import Spread, spread
+from gramian.linalg import conjugate_gradient
+from gramian.losses import Loss, Squared, SquaredWithOffsets
+from gramian.maps import BlockEntries
+from gramian.objectives import Composite
+from gramian.objectives.base import Objective, SymmetricOperator
 from gramian.objectives.facts import Facts
-from gramian.objectives.halves import halves_of
 from gramian.objectives.parts import Parts, rounding_of_parts
-from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Growth, Support
-from gramian.proofs import rounded_sum
+from gramian.proofs import Bipartite, rounded_sum
+from gramian.proofs.base import UNIT
+from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]
 
-NEAR = 10_000_000
-"""Ratings up to which the gradient comes home for the many products of a Krylov method: 120 MB. A
-product takes a hundredth of a second there for a million of them, and a round three or four."""
+ACCURACY, MOST_STEPS = 1e-13, 500
+"""Relative residual at which conjugate gradients for the offsets end, and their steps at most;
+eight steps are usual."""
 
-REFINED = 1e-14
-"""What offsets may leave of F before they are solved for once more."""
+PIECE = 3e7
+"""Bytes of a block's part of BᵀB that a task holds at a time."""
+
+SPEED = 5e7
+"""Products of two entries of a row that are added to BᵀB in a second."""
+
+NO_WEIGHT = 1e-200
+"""The weight of the single rating that represents a block without ratings."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The part of F that is not in the ratings: μ, κ (None without offsets), A and B."""
+
+    mean: float
+    ridge: float | None
+    rows: Array
+    cols: Array
+
+
+class Told(NamedTuple):
+    """Sums over the blocks of users at a point."""
+
+    value: float
+    rounding: float
+    with_point: float
+    """⟨w, z⟩."""
+    square: float
+    linear: float
+    """g*(sw) = s² square + s linear for the losses of the blocks."""
+    by_col: Array
+    """The weighted sum of the residuals of each item."""
 
 
 @dataclass
 class RatedImage:
-    """M = ½(XYᵀ + YXᵀ), LLᵀ where X is Y, and what rounds have told of it."""
+    """M = LLᵀ of a factor on the workers, and the results of rounds."""
 
     factor: Any
-    X: Any
-    Y: Any
-    told: Told | None = None
-    slope: Array | None = None
-    """∇F·L, where the driver has L."""
+    """A `Spread`."""
+    terms: Told | None = None
     offsets: Array | None = None
     """c."""
     residual: Residual | None = None
-    trace: float | None = None
+
+    @cached_property
+    def trace(self) -> float:
+        return float(self.factor.square())
 
 
 class Completed(Objective[RatedImage]):
@@ -67,43 +96,34 @@ class Completed(Objective[RatedImage]):
 
     def __init__(self, rated: Rated, model: Model, lam: float) -> None:
         self.rated, self.model, self.lam = rated, model, float(lam)
-        self.order, self.split = sum(rated.shape), rated.shape[0]
-        self.facts = Facts(quadratic=True, terms=rated.size, wide=True, remote=rated.size > NEAR)
-        self.cluster, self.rounds = rated.cluster, Rounds(rated, model)
-        self.offsets = None if model.ridge is None else Offsets(self.rounds, model.ridge)
+        self.order, self.cluster = sum(rated.shape), rated.cluster
+        self.facts = Facts(quadratic=True, terms=rated.size, wide=True)
+        self._last: RatedImage | None = None
 
-    def trace_weighted(self, lam: float) -> Completed:
-        """The same with another λ, sharing what does not depend on it."""
-        made: Completed = altered(self, lam=float(lam))
-        return made
+    @cached_property
+    def model_there(self) -> Any:
+        """The model on the workers, computed again from the graph if it is lost."""
+        return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
 
-    # --- points --------------------------------------------------------------------------
-
-    def image(self, L: Factor) -> RatedImage:
-        return RatedImage(L, L, L)
-
-    def pair_image(self, X: Array, Y: Array) -> RatedImage:
-        return RatedImage(X[:, :0], X, Y)
+    def image(self, L: Array | Spread) -> RatedImage:
+        """The image of a factor. Offsets take several rounds: the last image is kept."""
+        if not isinstance(L, Spread):
+            return RatedImage(spread(self.rated, L))
+        if self._last is None or self._last.factor is not L:
+            self._last = RatedImage(L)
+        return self._last
 
     def value(self, image: RatedImage) -> float:
-        told, c = self._told(image), image.offsets
+        terms, c = self._told(image), image.offsets
         own = 0.0 if c is None or self.model.ridge is None else 0.5 * self.model.ridge * (c @ c)
-        return told.value + float(own) + 0.5 * self.lam * self.trace(image)
+        return terms.value + float(own) + 0.5 * self.lam * image.trace
 
     def trace(self, image: RatedImage) -> float:
-        if image.trace is None:
-            there = isinstance(image.X, Spread)
-            image.trace = image.X.square() if there else float(np.sum(image.X * image.Y))
         return image.trace
 
     def complementarity(self, image: RatedImage) -> float:
-        """⟨∇F(M), M⟩ by the entries alone: Σ w z and λ/2 tr M."""
-        return self._told(image).with_point + 0.5 * self.lam * self.trace(image)
-
-    def gradient_factor(self, image: RatedImage) -> Array:
-        self._told(image)
-        assert image.slope is not None
-        return 2.0 * image.slope + self.lam * image.factor
+        """⟨∇F(M), M⟩ = Σ w z + λ/2 tr M."""
+        return self._told(image).with_point + 0.5 * self.lam * image.trace
 
     def gradient(self, image: RatedImage) -> SymmetricOperator:
         half = 0.5 * self.lam
@@ -111,123 +131,328 @@ class Completed(Objective[RatedImage]):
             self.order,
             lambda V: self.residual(image).times(V) + half * V,
             lambda: self.residual(image).sparse().toarray() + half * np.eye(self.order),
-            lambda: Blocks(half, self, image),
+            lambda: RemoteBlock(half, self, image),
             lambda: rounding_of_parts(Parts(self.order, half, self.residual(image).sparse())),
         )
 
     def rounding(self, image: RatedImage) -> float:
-        """That of the blocks, of their sum and ⟨C, M⟩, and what the offsets leave."""
-        told, linear = self._told(image), 0.5 * self.lam * self.trace(image)
+        """The error of the blocks, of their sum, of ⟨C, M⟩ and of the offsets."""
+        terms, linear = self._told(image), 0.5 * self.lam * image.trace
         blocks = rounded_sum(len(self.rated.users.blocks))
-        sums = (4 * rounded_sum(1) + blocks) * (abs(told.value) + abs(linear))
+        sums = (4 * rounded_sum(1) + blocks) * (abs(terms.value) + abs(linear))
         longest = rounded_sum(max(image.factor.shape))
-        return float(told.rounding + sums + longest * linear + self._rest(image))
+        return float(terms.rounding + sums + longest * linear + self._rest(image))
 
     def _rest(self, image: RatedImage) -> float:
-        """‖ρ‖²/κ, ρ what the equations of the items' offsets leave."""
+        """‖ρ‖²/κ, ρ the residual of the equations of the items' offsets."""
         if image.offsets is None or self.model.ridge is None:
             return 0.0
         left = self.model.ridge * image.offsets - self._told(image).by_col
         return float(left @ left) / self.model.ridge
 
-    def _told(self, image: RatedImage) -> Told:
-        if image.told is None:
-            if self.offsets is not None:
-                image.offsets = self.offsets.of(image.X, image.Y, targets=True)
-            self._look(image)
-            if self._rest(image) > REFINED * abs(self.value(image)):
-                assert image.offsets is not None and self.offsets is not None
-                assert isinstance(image.told, Told)
-                left = image.told.by_col - self.offsets.ridge * image.offsets
-                image.offsets = image.offsets + self.offsets.solve(left)
-                self._look(image)
-        assert image.told is not None
-        return image.told
-
-    def _look(self, image: RatedImage) -> None:
-        sloping = not isinstance(image.X, Spread)
-        nodes = self.rounds.tasks("gradient", look, image.X, image.Y, image.offsets, sloping)
-        image.told, upper = self.cluster.beside("gradient", nodes)
-        image.slope = np.concatenate([upper, image.told.lower])
-
-    def row_offsets(self, image: RatedImage) -> Array:
-        """b that belongs to a point; c is that of the image."""
-        self._told(image)
-        assert self.offsets is not None and image.offsets is not None
-        return self.offsets.of_rows(image.X, image.Y, image.offsets)
-
-    # --- products ------------------------------------------------------------------------
-
-    def residual(self, image: RatedImage) -> Residual:
-        """½ 𝒜*(w) of each block as a sparse matrix, kept on the workers."""
-        self._told(image)
-        if image.residual is None:
-            nodes = self.rounds.tasks("residual", residual, image.X, image.Y, image.offsets)
-            kept = self.cluster.keep(nodes)
-            image.residual = Residual(self.rounds, kept, near=not self.facts.remote)
-        return image.residual
-
-    def hessian_factor(self, image: RatedImage) -> Callable[[Array], Array]:
-        gradient = self.gradient(image)
-
-        def product(D: Array) -> Array:
-            D = np.ascontiguousarray(D)
-            c = None if self.offsets is None else self.offsets.of(image.X, D, targets=False)
-            nodes = self.rounds.tasks("curvature", bent, image.X, D, c)
-            lower, upper = self.cluster.beside("curvature", nodes)
-            return 2.0 * (gradient @ D) + 4.0 * np.concatenate([upper, lower])
-
-        return product
-
-    # --- restrictions --------------------------------------------------------------------
-
-    def combinations(self, images: Sequence[RatedImage], pairs: Pairs) -> Combinations:
-        factors = [np.ascontiguousarray(image.factor) for image in images]
-
-        def take(theta: Array, join: Join) -> RatedImage:
-            return self.image(np.ascontiguousarray(join(factors)))
-
-        return Combinations(self._restricted([(factors[i], factors[j]) for i, j in pairs]), take)
-
-    def subspace(self, W: Array) -> QuadraticRestriction:
-        places = zip(*triangle(W.shape[1]), strict=True)
-        return self._restricted([(scale * W[:, [i]], W[:, [j]]) for i, j, scale in places])
-
-    def subspace_cost(self, columns: int) -> int:
-        blocks = len(self.rated.users.blocks)
-        return -(-self.rated.size // blocks) * (columns * (columns + 1) // 2)
-
-    def _restricted(self, pairs: list[tuple[Array, Array]]) -> QuadraticRestriction:
-        """F over Σ θ_k M_k by the products of their images beside the targets."""
-        X, Y = (np.ascontiguousarray(np.hstack(side)) for side in zip(*pairs, strict=True))
-        widths = tuple(pair[0].shape[1] for pair in pairs)
-        c = None if self.offsets is None else self.offsets.of_columns(X, Y, widths)
-        G = self.rounds.sum("restriction", products, X, Y, widths, c)
-        G = 0.5 * (G + G.T)
-        linear = 0.5 * self.lam * np.array([float(np.sum(a * b)) for a, b in pairs])
-        return QuadraticRestriction(0.5 * G[1:, 1:], 0.5 * (linear - G[0, 1:]), 0.5 * G[0, 0])
-
-    # --- bounds --------------------------------------------------------------------------
-
     def growth(self) -> Growth:
         return Growth(0.0, 0.5 * self.lam)
 
     def support(self, image: RatedImage) -> Support:
-        """−g*(sw): that of the blocks, for their offsets c, and ⟨v, c⟩ + ‖v‖²/2κ of v, the sums of
-        sw over users.
+        """−g*(sw): that of the blocks for their offsets c, and ⟨v, c⟩ + ‖v‖²/2κ, where v are the
+        sums of sw over users.
         """
-        told, c = self._told(image), image.offsets
-        square, linear = told.square, told.linear
+        terms, c = self._told(image), image.offsets
+        square, linear = terms.square, terms.linear
         if c is not None and self.model.ridge is not None:
-            square += float(told.by_col @ told.by_col) / (2 * self.model.ridge)
-            linear -= float(told.by_col @ c)
+            square += float(terms.by_col @ terms.by_col) / (2 * self.model.ridge)
+            linear -= float(terms.by_col @ c)
 
         def at(s: float) -> float:
             return -s * (s * square + linear)
 
         return Support(at(1.0), 0.5 * self.lam, at)
 
+    def offsets(self, image: RatedImage) -> tuple[Array, Array]:
+        """The best b and c of a point; 0 without offsets."""
+        if self.model.ridge is None:
+            return np.zeros(self.rated.shape[0]), np.zeros(self.rated.shape[1])
+        self._told(image)
+        assert image.offsets is not None
+        nodes = self._tasks("offsets", _row_offsets, image.factor, image.offsets)
+        return np.concatenate(self.cluster.gather(nodes)), image.offsets
 
-@halves_of.register
-def _(objective: Completed, dtype: Any = float) -> ShardedHalves:
-    return ShardedHalves(objective, objective.rated, objective.lam, np.dtype(dtype))
+    def residual(self, image: RatedImage) -> Residual:
+        """½ 𝒜*(w) of each block as a sparse matrix, kept on the workers."""
+        self._told(image)
+        if image.residual is None:
+            nodes = self._tasks("residual", _residual, image.factor, image.offsets)
+            image.residual = Residual(self.rated, self.cluster.keep(nodes))
+        return image.residual
+
+    def _told(self, image: RatedImage) -> Told:
+        if image.terms is None:
+            if self.model.ridge is not None:
+                image.offsets = self._column_offsets(image.factor, self.model.ridge)
+            found = self._sum("gradient", _look, image.factor, image.offsets)
+            value, rounding, with_point, square, linear = found[:5].tolist()
+            image.terms = Told(value, rounding, with_point, square, linear, found[5:])
+        return image.terms
+
+    def _column_offsets(self, factor: Spread, ridge: float) -> Array:
+        """c by conjugate gradients, one round a step.
+
+        With σ(c) the sums of the residuals over users, whose offsets are optimal for c, the best c
+        solves κc = σ(c).
+        """
+        counts = self.rated.items.counts * (self.rated.weight / self.rated.size)
+        right: Array = self._sum("offsets", _column_sums, factor, np.zeros(counts.size), True)
+
+        def product(c: Array) -> Array:
+            sums: Array = self._sum("offsets", _column_sums, None, c, False)
+            return ridge * c - sums
+
+        return conjugate_gradient(
+            product,
+            right,
+            steps=MOST_STEPS,
+            precondition=lambda c: c / (counts + ridge),
+            residual=ACCURACY * norm(right),
+        ).x
+
+    def _tasks(self, name: str, function: Any, factor: Spread | None, *more: Any) -> list[Any]:
+        """A task for each block of users with its rows of the factor, and of the items it reaches;
+        without a factor M is 0.
+        """
+        users, tops, lows = self.rated.users, None, None
+        if factor is not None:
+            tops = factor.upper
+            lows = [[factor.lower[b] for b in some] for some in users.reached]
+        return self.cluster.each(
+            name, _in_scene, function, users.blocks, self.model_there, users.ends(),
+            users.ranges(self.rated.items), tops, lows, *more,
+        )  # fmt: skip
+
+    def _sum(self, name: str, function: Any, factor: Spread | None, *more: Any) -> Any:
+        nodes = self._tasks(name, function, factor, *more)
+        return self.cluster.gather([self.cluster.tree(name, nodes)])[0]
+
+    def _not_on_a_cluster(self, *given: Any) -> Any:
+        raise NotImplementedError("the factor of a completion on a cluster is improved by sweeps")
+
+    pair_image: Any = _not_on_a_cluster
+    hessian_factor = subspace = subspace_cost = combinations = pair_image
+
+
+# --- the gradient ------------------------------------------------------------------------
+
+
+class Residual:
+    """[0, B; Bᵀ, 0] = ½ 𝒜*(w) at a point, B by blocks of users that are kept on the workers."""
+
+    def __init__(self, rated: Rated, kept: list[Any]) -> None:
+        self.rated, self.cluster, self.kept = rated, rated.cluster, kept
+
+    def sparse(self) -> sp.csr_array:
+        """[0, B; Bᵀ, 0] on the driver, for small orders."""
+        B = sp.vstack(self.cluster.gather(self.kept))
+        return sp.csr_array(sp.block_array([[None, B], [B.T, None]]))
+
+    def times(self, V: Array) -> Array:
+        """[0, B; Bᵀ, 0]V, one round."""
+        users = self.rated.shape[0]
+        tops = self.rated.users.pieces(V[:users])
+        low = self.cluster.shared("vectors", np.ascontiguousarray(V[users:]))
+        below, above = self.cluster.sum("product", _times, self.kept, tops, low, join=_stacked)
+        return np.concatenate([above, below])
+
+    @cached_property
+    def gram(self) -> Array:
+        """BᵀB: a sum over blocks of users, some columns a round."""
+        items = self.rated.shape[1]
+        width = max(1, int(PIECE / (8 * items)))
+        return np.hstack([
+            self.cluster.sum("gram", _gram, self.kept, first, min(first + width, items))
+            for first in range(0, items, width)
+        ])  # fmt: skip
+
+    def gram_times(self, V: Array) -> Array:
+        """BᵀBV for a few columns V, one round unless BᵀB is known."""
+        if "gram" in vars(self):
+            return self.gram @ V
+        there = self.cluster.shared("vectors", np.ascontiguousarray(V))
+        found: Array = self.cluster.sum("product", _gram_times, self.kept, there)
+        return found
+
+
+@dataclass(frozen=True)
+class RemoteBlock(Bipartite):
+    """[aI, B; Bᵀ, aI] with B on the workers: BᵀB, a sum over them, comes to the driver.
+
+    `block` is the objective, so that B is not computed before it is used.
+    """
+
+    image: Any = None
+
+    @property
+    def order(self) -> int:
+        return int(self.block.rated.shape[1])
+
+    @property
+    def tall(self) -> bool:
+        return True
+
+    @property
+    def forming(self) -> float:
+        """By the number of products, for one worker: it must not depend on the workers present."""
+        return float(np.sum(np.square(self.block.rated.users.counts, dtype=float))) / SPEED
+
+    def smaller(self) -> Any:
+        return _Lifted(self.scale, self.block, self.image)
+
+
+@dataclass(frozen=True)
+class _Lifted:
+    """a²I − BᵀB, formed from the sum over blocks if its entries are needed."""
+
+    a: float
+    objective: Completed
+    image: RatedImage
+
+    @property
+    def order(self) -> int:
+        return self.objective.rated.shape[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.order, self.order
+
+    @property
+    def residual(self) -> Residual:
+        return self.objective.residual(self.image)
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.a**2 * V - self.residual.gram_times(V)
+
+    def dense(self) -> Array:
+        return self.a**2 * np.eye(self.order) - self.residual.gram
+
+    def form(self) -> None:
+        return None
+
+    def slack(self) -> Array:
+        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, plus the rounding of a²."""
+        k = np.diagonal(self.residual.gram)
+        longest = float(np.max(self.objective.rated.items.counts, initial=1))
+        return rounded_sum(longest) * k + 4 * UNIT * (self.a**2 + k)
+
+
+# --- tasks -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A block with the rows of the factor that its ratings need, users above items."""
+
+    block: Block
+    model: Model
+    ends: list[int]
+    reached: list[list[int]]
+    X: Array
+
+    @cached_property
+    def map(self) -> BlockEntries:
+        shape = self.block.rows, sum(b - a for a, b in self.reached)
+        return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
+
+    @cached_property
+    def z(self) -> Array:
+        return self.map.bilinear(self.X, self.X)
+
+    def part(self, c: Array | None, *, targets: bool = True) -> Composite:
+        """F of the block for the offsets c of all items; the targets, less μ, are 0 on request."""
+        block, model = self.block, self.model
+        embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
+        values = block.values if targets else np.zeros(block.values.size)
+        mean = model.mean if targets else 0.0
+        if model.ridge is None or c is None:
+            units = embedding.units(self.map.rows, self.map.cols)
+            omega = 1.0 if block.weights is None else block.weights
+            loss: Loss = Squared((values - mean) / units, weight=0.5 * omega * units**2)
+        else:
+            loss = SquaredWithOffsets(
+                values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
+                scale=embedding.sides, weight=block.weights, centre=mean, columns=self.own(c),
+            )  # fmt: skip
+        return Composite(self.map, loss)
+
+    def own(self, items: NDArray[Any]) -> NDArray[Any]:
+        """The entries of the items that the block reaches."""
+        return np.concatenate([items[a:b] for a, b in self.reached])
+
+    def column_sums(self, part: Composite, z: Array) -> Array:
+        """The weighted sums of the residuals over users, for all items; 0 without offsets."""
+        found, at = np.zeros(self.model.cols.size), 0
+        if isinstance(part.loss, SquaredWithOffsets):
+            own = part.loss.column_sums(z)
+            for a, b in self.reached:
+                found[a:b] = own[at : at + b - a]
+                at += b - a
+        return found
+
+
+def _in_scene(
+    function: Callable[..., Any], block: Block, model: Model, ends: list[int],
+    reached: list[list[int]], top: Array | None, low: Any, *more: Any,
+) -> Any:  # fmt: skip
+    """A function of the scene of a block."""
+    if not block.values.size:
+        starts, first = np.minimum(np.arange(block.rows + 1), 1), np.zeros(1, dtype=np.int32)
+        block = Block(starts, first, np.zeros(1), np.zeros(1, dtype=bool), np.full(1, NO_WEIGHT))
+    order = block.rows + sum(b - a for a, b in reached)
+    X = np.zeros((order, 0)) if top is None else np.concatenate([top, *low])
+    return function(Scene(block, model, ends, reached, X), *more)
+
+
+def _look(scene: Scene, c: Array | None) -> Array:
+    """The numbers of `Told`, and its sums of residuals."""
+    part = scene.part(c)
+    image = part.image(scene.X)
+    w = part.dual(image)
+    support = part.dual_support(w)
+    assert support.shrunk is not None
+    once, twice = -support.value, -support.shrunk(2.0)
+    square = 0.5 * twice - once
+    numbers = part.value(image), part.rounding(image), float(w @ image.z), square, once - square
+    return np.concatenate([numbers, scene.column_sums(part, image.z)])
+
+
+def _column_sums(scene: Scene, c: Array, targets: bool) -> Array:
+    return scene.column_sums(scene.part(c, targets=targets), scene.z)
+
+
+def _row_offsets(scene: Scene, c: Array) -> Array:
+    loss: Any = scene.part(c).loss
+    found: Array = loss.offsets(scene.z)[0]
+    return found
+
+
+def _residual(scene: Scene, c: Array | None) -> sp.csr_array:
+    """The block ½G of 𝒜*(w) among all items."""
+    G = scene.map.matrix(0.5 * scene.part(c).loss.gradient(scene.z))
+    items = scene.own(np.arange(scene.model.cols.size)).astype(np.int32)
+    shape = scene.block.rows, scene.model.cols.size
+    return sp.csr_array((G.data, items[G.indices], G.indptr), shape=shape)
+
+
+def _times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:
+    return G.T @ top, G @ low
+
+
+def _stacked(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    return a[0] + b[0], np.concatenate([a[1], b[1]])
+
+
+def _gram_times(G: sp.csr_array, V: Array) -> Array:
+    """GᵀGV."""
+    return np.asarray(G.T @ (G @ V))
+
+
+def _gram(G: sp.csr_array, first: int, last: int) -> Array:
+    """Some columns of GᵀG, dense."""
+    return (G.T @ sp.csc_array(G[:, first:last])).toarray()

@@ -1,7 +1,7 @@
 """Estimators that learn on the driver from samples of a cluster.
 
-Their samples come to the driver: the graph, the kernel or the slack variables of the problem have a
-row for each sample, and the driver holds those in any case.
+The graph, the kernel or the slack variables of their problems have a row for each sample, and the
+driver holds those in any case.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from dask.base import is_dask_collection
 from gramian import kernel, manifold, metric
 from gramian.common.memory import check_memory
 from gramian.dask._base import LazyTransform
-from gramian.dask._checked import Sample, same_columns
 from gramian.dask._cluster import Cluster, size_of
-from gramian.dask._collections import filled, samples
+from gramian.dask._collections import Sample, filled, same_columns, samples
 
 
 class OnDriver(LazyTransform):
@@ -51,7 +50,7 @@ def gathered(cluster: Cluster, X: Any, y: Any) -> tuple[Any, Any]:
         check_memory(2.0 * need, "the samples", "fit a part of them")
         blocks: list[Sample] = cluster.gather(shards)
     for block in blocks[1:]:
-        same_columns(blocks[0].names, block.names)
+        same_columns(blocks[0].names, block.names, blocks[0].X.shape[1], block.X.shape[1])
     tables = [block.X for block in blocks]
     whole: Any = sp.csr_array(sp.vstack(tables)) if sp.issparse(tables[0]) else np.vstack(tables)
     if blocks[0].names is not None:
@@ -69,6 +68,10 @@ def _bytes_of(block: Sample) -> int:
 
 class LMNNEig(OnDriver, metric.LMNNEig):
     """`gramian.metric.LMNNEig` of Dask collections or files, which come to the driver."""
+
+
+class NPKL(OnDriver, kernel.NPKL):
+    """`gramian.kernel.NPKL` of Dask collections or files, which come to the driver."""
 
 
 class RegPCP(OnDriver, kernel.RegPCP):

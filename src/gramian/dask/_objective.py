@@ -1,54 +1,115 @@
-"""An objective whose parts live on workers: F = Σ_k F_k, or their soft maximum, one part a shard.
+"""An objective whose parts are on workers: F = Σ_k F_k, or their soft maximum, one part a shard.
 
-The driver holds the factor; a round of tasks gives the value, the gradient and small images of all
-parts, joined in a fixed order. Solvers and certificates see an `Objective` like any other. What
-many products are taken with (gradients, restrictions) is kept on the workers as futures: tasks
-whose results can be computed again.
+The driver holds the factor; one round of tasks gives the value and the slope of all parts, joined
+in a fixed order. Solvers and certificates use it as any other `Objective`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
-from gramian.dask._terms import Bent, ShardFacts, Terms, soft, soft_bent, total, total_bent
 from gramian.linalg.restriction import Restriction
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
-from gramian.objectives.parts import Parts
 from gramian.objectives.restriction import QuadraticRestriction
-from gramian.objectives.structure import joined_form
 from gramian.objectives.supports import Growth, Support
 from gramian.proofs import rounded_sum
+from gramian.proofs.base import UNIT
 
 Array = NDArray[np.floating]
 
-NEAR = 2_000_000
-"""Entries up to which a sparse gradient comes home for the many products of a Krylov method."""
-
 DENSE = 400
-"""Up to this order a shard sends its whole gradient: then no product needs the cluster again."""
+"""Order up to which the round of a value also gives the gradient as a matrix. Beyond it the
+gradient takes a round of its own."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """F of a shard at a point, its derivatives and bounds on rounding errors."""
+
+    value: float
+    first: Array
+    second: Array | None = None
+    """The second derivative, or its product with a direction D."""
+    along: Any = 0.0
+    """`first`, or ⟨first, D⟩."""
+    rounding: float = 0.0
+    slack: Array | float = 0.0
+    support: float = 0.0
+    """d of the linear function d + ⟨G, ·⟩ ≤ F that equals F here; for sums only."""
+
+
+def total(a: Terms, b: Terms) -> Terms:
+    """F_a + F_b."""
+    return Terms(
+        a.value + b.value,
+        a.first + b.first,
+        None if a.second is None or b.second is None else a.second + b.second,
+        a.along + b.along,
+        a.rounding + b.rounding,
+        a.slack + b.slack,
+        a.support + b.support,
+    )
+
+
+def soft(a: Terms, b: Terms, *, mu: float) -> Terms:
+    """μ ln(exp(F_a/μ) + exp(F_b/μ)), by the shares π of the two.
+
+    ∇ = Σ π_k ∇F_k and ∇² = Σ π_k ∇²F_k + π_a π_b/μ ggᵀ with g = ∇F_a − ∇F_b.
+    """
+    value = mu * float(np.logaddexp(a.value / mu, b.value / mu))
+    pi, rho = (float(np.exp((part.value - value) / mu)) for part in (a, b))
+    second = None
+    if a.second is not None and b.second is not None:
+        apart = np.multiply.outer(a.first - b.first, a.along - b.along)
+        second = pi * a.second + rho * b.second + (pi * rho / mu) * apart
+    return Terms(
+        value,
+        pi * a.first + rho * b.first,
+        second,
+        pi * a.along + rho * b.along,
+        max(a.rounding, b.rounding) + 8 * UNIT * (abs(max(a.value, b.value)) + 2 * mu),
+        pi * a.slack + rho * b.slack,
+    )
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """Properties of the objective of a shard."""
+
+    order: int
+    facts: Facts
+    constant: float
+    growth: Growth
+
+    def __add__(self, other: ShardFacts) -> ShardFacts:
+        if self.order != other.order:
+            raise ValueError(f"shards are of the orders {self.order} and {other.order}")
+        return ShardFacts(
+            self.order,
+            self.facts + other.facts,
+            self.constant + other.constant,
+            self.growth + other.growth,
+        )
 
 
 @dataclass
 class ShardImage:
-    """M = ½(XYᵀ + YXᵀ), which is LLᵀ where X is Y, and what rounds have told of it."""
+    """M = ½(XYᵀ + YXᵀ), which is LLᵀ if X is Y, and the results of rounds."""
 
     factor: Array
     X: Array
     Y: Array
-    told: Terms | None = None
-    gradients: list[Any] = field(default_factory=list)
-    form: Any = None
-    """What the gradient is made of, where it came home."""
-    entries: Parts | None = None
+    terms: Terms | None = None
+    whole: Terms | None = None
+    """The same with the gradient as a matrix."""
 
 
 class Sharded(Objective[ShardImage]):
@@ -60,24 +121,16 @@ class Sharded(Objective[ShardImage]):
     parts : nodes or futures of objectives of one order, without linear terms
     mu : float, optional
         μ of the soft maximum; without it the parts are summed.
-    wide : bool
-        Whether the optimum usually has a high rank.
     """
 
-    def __init__(
-        self, cluster: Cluster, parts: list[Any], *, mu: float | None = None, wide: bool = False
-    ) -> None:
+    def __init__(self, cluster: Cluster, parts: list[Any], *, mu: float | None = None) -> None:
         self.cluster, self.parts, self.mu = cluster, parts, mu
-        found: ShardFacts = cluster.sum("shapes", tasks.facts_of, parts, DENSE)
-        quadratic = found.facts.quadratic and mu is None
-        self.order = found.order
-        terms, numbers = found.facts.terms, found.facts.dense_numbers
-        self.facts = Facts(quadratic, terms, dense_numbers=numbers, wide=wide)
+        found: ShardFacts = cluster.sum("shapes", _facts_of, parts)
+        self.order, facts = found.order, found.facts
+        quadratic = facts.quadratic and mu is None
+        self.facts = Facts(quadratic, facts.terms, dense_numbers=facts.dense_numbers)
         self.constant = found.constant if mu is None else 0.0
-        self._growth = found.growth
-        self.whole = self.order <= DENSE
-        entries = found.sparse_numbers
-        self.near = mu is None and entries is not None and entries <= NEAR
+        self._growth = found.growth if mu is None else Growth()
         self._join = total if mu is None else partial(soft, mu=mu)
 
     # --- points --------------------------------------------------------------------------
@@ -92,95 +145,53 @@ class Sharded(Objective[ShardImage]):
         return self._told(image).value
 
     def rounding(self, image: ShardImage) -> float:
-        told = self._told(image)
-        return told.rounding + rounded_sum(len(self.parts)) * abs(told.value)
+        terms = self._told(image)
+        return terms.rounding + rounded_sum(len(self.parts)) * abs(terms.value)
 
     def gradient_factor(self, image: ShardImage) -> Array:
         first = self._told(image).first
-        return 2.0 * (first @ image.factor if self.whole else first)
+        return 2.0 * (first if image.whole is not image.terms else first @ image.factor)
 
     def gradient(self, image: ShardImage) -> SymmetricOperator:
-        told = self._told(image)
-        if self.whole:
-            return SymmetricOperator(
-                self.order,
-                lambda V: told.first @ V,
-                lambda: told.first,
-                errors=lambda: np.zeros(self.order) + told.slack,
-            )
-        dense: Callable[[], Array] = partial(self._over, image, "gradient", tasks.dense)
-        if self.near:
-            dense = partial(self._entries, image)
+        self._told(image)
+        if image.whole is None:
+            image.whole = self._look(image, whole=True)
+        first, slack = image.whole.first, image.whole.slack
         return SymmetricOperator(
             self.order,
-            lambda V: self._product(image, V),
-            dense,
-            lambda: self._form(image),
-            lambda: self._over(image, "rounding", tasks.slack),
+            lambda V: first @ V,
+            lambda: first,
+            errors=lambda: np.zeros(self.order) + slack,
         )
 
     def _told(self, image: ShardImage) -> Terms:
-        if image.told is None:
-            image.told = self.cluster.sum(
-                "gradient", tasks.look, self.parts, *self._sides(image), self.whole, join=self._join
-            )
-        return image.told
+        if image.terms is None:
+            small = self.order <= DENSE
+            image.terms = self._look(image, whole=small)
+            image.whole = image.terms if small else None
+        return image.terms
+
+    def _look(self, image: ShardImage, *, whole: bool) -> Terms:
+        sides = self._sides(image)
+        found: Terms = self.cluster.sum(
+            "gradient", _look, self.parts, *sides, whole, join=self._join,
+            size=8.0 * self.order**2 if whole else 0.0,
+        )  # fmt: skip
+        return found
 
     def _sides(self, image: ShardImage) -> tuple[Any, Any]:
         X = self.cluster.shared("factor", image.X)
         return X, None if image.Y is image.X else self.cluster.shared("factor", image.Y)
 
-    # --- products ------------------------------------------------------------------------
-
-    def _product(self, image: ShardImage, V: Array) -> Array:
-        if self.near:
-            return self._at_home(image) @ V
-        return self._over(image, "product", tasks.times, self.cluster.shared("vectors", V))
-
-    def _at_home(self, image: ShardImage) -> Parts:
-        """The gradient by its entries, for the many products of a Krylov method."""
-        if image.entries is None:
-            image.entries = tasks.entries_of(self._form(image))
-        assert image.entries is not None
-        return image.entries
-
-    def _entries(self, image: ShardImage) -> Array:
-        found = self._at_home(image)
-        return np.asarray(found.sparse.toarray() + found.scale * np.eye(self.order))
-
-    def _gradients(self, image: ShardImage) -> list[Any]:
-        """Those of the parts, kept on the workers."""
-        if not image.gradients:
-            X, Y = self._sides(image)
-            nodes = self.cluster.each("gradient", tasks.kept_gradient, self.parts, X, Y)
-            image.gradients = self.cluster.keep(nodes)
-        return image.gradients
-
-    def _over(self, image: ShardImage, name: str, function: Any, *arguments: Any) -> Any:
-        """A round over the gradients of the parts; those of a soft maximum with their shares."""
-        whole = None if self.mu is None else self._told(image).value
-        return self.cluster.sum(name, function, self._gradients(image), whole, self.mu, *arguments)
-
-    def _form(self, image: ShardImage) -> Any:
-        if self.mu is not None:
-            return None
-        if image.form is None:
-            forms = self.cluster.gather(
-                self.cluster.each("form", tasks.form, self._gradients(image))
-            )
-            image.form = joined_form(self.order, forms)
-        return image.form
-
     def hessian_factor(self, image: ShardImage) -> Callable[[Array], Array]:
         X = self.cluster.shared("factor", image.X)
-        bends = self.cluster.keep(self.cluster.each("hessian", tasks.bend, self.parts, X))
-        join = total_bent if self.mu is None else partial(soft_bent, mu=self.mu)
+        bends = self.cluster.keep(self.cluster.each("hessian", _bend, self.parts, X))
 
         def product(D: Array) -> Array:
-            D = np.ascontiguousarray(D)
-            shared = self.cluster.shared("direction", D)
-            bent: Bent = self.cluster.sum("curvature", tasks.bent, bends, shared, join=join)
-            return bent.product
+            shared = self.cluster.shared("direction", np.ascontiguousarray(D))
+            bent = self.cluster.sum("curvature", _bent, bends, shared, join=self._join)
+            found: Array = bent.second
+            return found
 
         return product
 
@@ -192,31 +203,30 @@ class Sharded(Objective[ShardImage]):
         def take(theta: Array, join: Join) -> ShardImage:
             return self.image(np.ascontiguousarray(join(factors)))
 
-        make = partial(tasks.combinations, tuple(pairs))
+        make = partial(_combinations, tuple(pairs))
         return Combinations(self._restricted(make, *factors, size=len(pairs)), take)
 
     def subspace(self, W: Array) -> Restriction:
         k = W.shape[1]
-        return self._restricted(tasks.subspace, W, size=k * (k + 1) // 2)
+        return self._restricted(_subspace, W, size=k * (k + 1) // 2)
 
     def subspace_cost(self, columns: int) -> int:
-        """As at home for one shard: they are spread over the workers."""
+        """The cost of one shard, since shards are distributed over the workers."""
         entries = self.facts.terms or self.order
         return -(-entries // len(self.parts)) * (columns * (columns + 1) // 2)
 
     def _restricted(self, make: Any, *factors: Array, size: int) -> Restriction:
         shared = [self.cluster.shared("factor", np.ascontiguousarray(F)) for F in factors]
         made = self.cluster.each("restriction", make, self.parts, *shared)
-        if self.facts.quadratic:
-            zero: Array = np.zeros(size)
-            at = self.cluster.sum("restriction", tasks.at_theta, made, zero, join=self._join)
-            return QuadraticRestriction(0.5 * at.second, 0.5 * at.first, at.value)
-        return RemoteRestriction(self.cluster, self.cluster.keep(made), self._join)
+        if not self.facts.quadratic:
+            return RemoteRestriction(self.cluster, self.cluster.keep(made), self._join)
+        at = self.cluster.sum("restriction", _at_theta, made, np.zeros(size), join=self._join)
+        return QuadraticRestriction(0.5 * at.second, 0.5 * at.first, at.value)
 
     # --- bounds --------------------------------------------------------------------------
 
     def growth(self) -> Growth:
-        return self._growth if self.mu is None else Growth()
+        return self._growth
 
     def support(self, image: ShardImage) -> Support | None:
         if self.mu is not None:
@@ -224,21 +234,20 @@ class Sharded(Objective[ShardImage]):
 
         def at(shrink: float) -> float:
             sides = self._sides(image)
-            found: float = self.cluster.sum("bound", tasks.support_at, self.parts, *sides, shrink)
-            return found
+            return float(self.cluster.sum("bound", _support_at, self.parts, *sides, shrink))
 
         return Support(self._told(image).support, self._growth.slope, at)
 
     def recession(self, image: ShardImage) -> tuple[float, float]:
         if self.mu is not None:
             return np.inf, 0.0
-        slope, unsure = self.cluster.sum("ray", tasks.recession, self.parts, *self._sides(image))
+        slope, unsure = self.cluster.sum("ray", _recession, self.parts, *self._sides(image))
         return float(slope), float(unsure)
 
 
 def there(cluster: Cluster, parts: list[Any]) -> list[Any]:
-    """The parts that are any: a shard that adds nothing has None in its place."""
-    some = cluster.gather(cluster.each("count", tasks.is_there, parts))
+    """The parts without those that are None, of shards without terms."""
+    some = cluster.gather(cluster.each("count", _is_there, parts))
     return [part for part, is_there in zip(parts, some, strict=True) if is_there]
 
 
@@ -268,6 +277,71 @@ class RemoteRestriction:
     def _at(self, theta: Array) -> Terms:
         theta = np.asarray(theta, dtype=float)
         if self._seen[0] != theta.tobytes():
-            told = self.cluster.sum("restriction", tasks.at_theta, self.made, theta, join=self.join)
-            self._seen = theta.tobytes(), told
+            terms = self.cluster.sum("restriction", _at_theta, self.made, theta, join=self.join)
+            self._seen = theta.tobytes(), terms
         return self._seen[1]
+
+
+# --- tasks -------------------------------------------------------------------------------
+
+
+def _is_there(part: Objective | None) -> bool:
+    return part is not None
+
+
+def _facts_of(part: Objective) -> ShardFacts:
+    return ShardFacts(part.order, part.facts, part.constant, part.growth())
+
+
+def _image(part: Objective, X: Array, Y: Array | None) -> Any:
+    return part.image(X) if Y is None else part.pair_image(X, Y)
+
+
+def _look(part: Objective, X: Array, Y: Array | None, whole: bool) -> Terms:
+    image = _image(part, X, Y)
+    support = part.support(image)
+    below = -np.inf if support is None else support.value
+    gradient = part.gradient(image) if whole else None
+    if gradient is not None:
+        first, slack = gradient.dense(), gradient.slack()
+    else:
+        first = 0.5 * part.gradient_factor(image) if Y is None else X[:, :0]
+        slack = np.zeros(part.order)
+    rounding = part.rounding(image)
+    return Terms(part.value(image), first, rounding=rounding, slack=slack, support=below)
+
+
+def _bend(part: Objective, L: Array) -> tuple[float, Array, Any]:
+    image = part.image(L)
+    return part.value(image), part.gradient_factor(image), part.hessian_factor(image)
+
+
+def _bent(kept: tuple[float, Array, Any], D: Array) -> Terms:
+    value, slope, product = kept
+    return Terms(value, slope, product(D), float(np.sum(slope * D)))
+
+
+def _combinations(pairs: Pairs, part: Objective, *factors: Array) -> Restriction:
+    return part.combinations([part.image(L) for L in factors], pairs).restriction
+
+
+def _subspace(part: Objective, W: Array) -> Restriction:
+    return part.subspace(W)
+
+
+def _at_theta(made: Restriction, theta: Array) -> Terms:
+    first = made.gradient(theta)
+    return Terms(made.value(theta), first, made.hessian(theta), first)
+
+
+def _support_at(part: Objective, X: Array, Y: Array | None, shrink: float) -> float:
+    support = part.support(_image(part, X, Y))
+    assert support is not None
+    if shrink == 1.0:
+        return support.value
+    assert support.shrunk is not None
+    return support.shrunk(shrink)
+
+
+def _recession(part: Objective, X: Array, Y: Array | None) -> Array:
+    return np.array(part.recession(_image(part, X, Y)))

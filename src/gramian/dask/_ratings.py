@@ -6,7 +6,7 @@ those alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gramian.completion._ratings import Elsewhere, Ids, Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.dask._cluster import Cluster
-from gramian.dask._spread import home_of
+from gramian.dask._spread import Driver, Folder
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -80,7 +80,7 @@ class Side:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The entries that are held out, or all others (`rest`): workers know which they are."""
+    """The entries that are held out, or all others (`rest`), as marked in the blocks."""
 
     count: int
     rest: bool = False
@@ -103,7 +103,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Rated:
-    """Ratings on a cluster, and what the driver knows of them: as `Ratings` for an estimator."""
+    """Ratings on a cluster, with the interface of `Ratings`."""
 
     cluster: Cluster
     users: Side
@@ -121,8 +121,8 @@ class Rated:
     seed: int
     """Which ratings are held out."""
     columns: Any = None
-    home: Any = None
-    """Where states are written and read again; default the driver (`_spread`)."""
+    home: Driver | Folder = field(default_factory=Driver)
+    """Where states are copied."""
 
     remote: ClassVar[bool] = True
     featured: ClassVar[bool] = False
@@ -138,9 +138,10 @@ class Rated:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """Names and values that differ for other ratings."""
+        """Values that identify the ratings of a checkpoint."""
         data = [self.size, self.check, self.weight, self.seed]
-        return {"shape": list(self.shape), "ratings": data, "factors": self.home is not None}
+        files = isinstance(self.home, Folder)
+        return {"shape": list(self.shape), "ratings": data, "factors": files}
 
     def ids(self, side: int) -> Ids:
         """The ids of the users (side 0) or of the items (side 1)."""
@@ -154,15 +155,8 @@ class Rated:
         """The ratings that were drawn as held out when they were stored."""
         return HeldOut(int(self.cluster.sum("count", _held_out, self.users.blocks)))
 
-    def folds(self, rng: Any, folds: int, count: int) -> list[HeldOut]:
-        """The same split alone: workers have no other."""
-        return [self.split(rng, 1.0 / folds)]
-
     def part(self, held: HeldOut) -> Rated:
-        """The held-out ratings by users, or all others by users and items, in blocks of their own.
-
-        Many rounds run over those.
-        """
+        """The held-out ratings by users, or all others by users and items, in new blocks."""
         sides, cluster = [self.users, self.items], self.cluster
         for k, side in enumerate(sides[: 1 + held.rest]):
             blocks = cluster.keep(cluster.each("part", _part, side.blocks, held.rest))
@@ -173,13 +167,6 @@ class Rated:
             self, users=sides[0], items=sides[1], size=int(sides[0].counts.sum()),
             total=float(total), weight=float(weight),
         )  # fmt: skip
-
-    def scored(self, levels: Array) -> Rated:
-        """The ratings with 2k − (K − 1) for level k of K."""
-        blocks = self.cluster.keep(self.cluster.each("levels", _scored, self.users.blocks, levels))
-        total, weight = self.cluster.sum("mean", _weighed, blocks)
-        users = replace(self.users, blocks=blocks)
-        return replace(self, users=users, total=float(total), weight=float(weight))
 
     def mean_square(self, mean: float = 0.0) -> float:
         """The mean of (v − μ)²."""
@@ -200,62 +187,43 @@ class Rated:
         rest = float(np.sum(sums - counts * means)) / self.size
         return float(np.sqrt(over(_beside_both, means + rest, ridge) / self.size))
 
-    def mean_error(self, found: Any, error: Any) -> float:
-        """The mean of error(prediction, value), a round."""
-        if isinstance(found, Swept):
-            tops, lows = found.state.upper, found.state.lower
-        else:
-            P, Q, beside = found.row_factors, found.col_factors, found.offsets
-            tops = self.users.pieces(np.column_stack([P, beside.rows]))
-            lows = self.taken(np.column_stack([Q, beside.cols]), self.items, "factor")
-        near = [[lows[b] for b in some] for some in self.users.reached]
-        told = found.offsets.mean, found.bounds, error
-        total = self.cluster.sum("held-out", _error, self.users.blocks, tops, near, *told)
+    def mean_error(self, found: Swept, error: Any) -> float:
+        """The mean of error(prediction, value), one round."""
+        lower = found.state.lower
+        near = [[lower[b] for b in some] for some in self.users.reached]
+        total = self.cluster.sum(
+            "held-out", _error, self.users.blocks, found.state.upper, near, found.offsets.mean,
+            found.bounds, error,
+        )  # fmt: skip
         return float(total) / max(self.size, 1)
 
     def kept(self, state: Any) -> Any:
-        """What a checkpoint stores of a state, found out when it is written."""
-        return lambda: self._home.stored(state)
+        """The content of a checkpoint, computed when it is written."""
+        return lambda: self.home.stored(state)
 
     def restored(self, stored: Any) -> Any:
-        return self._home.restored(self, stored)
-
-    @property
-    def _home(self) -> Any:
-        return home_of(self)
-
-    def levels(self, most: int) -> Array:
-        """The different ratings, where they are no more than that."""
-        found: Array = self.cluster.sum("levels", _levels, self.users.blocks, most, join=_union)
-        return found
+        return self.home.restored(self, stored)
 
     def known(self, most: int) -> Any:
-        """All ratings as a matrix, or what stands for it where they are too many to bring home."""
-        starts = np.concatenate([[0], np.cumsum(self.users.counts)])
+        """All ratings as a matrix; `Elsewhere` if there are more than `most`."""
         if self.size > most:
+            starts = np.concatenate([[0], np.cumsum(self.users.counts)])
             return Elsewhere(self.size, starts, self.shape)
-        told = self.cluster.gather(
-            self.cluster.each("known", _known, self.users.blocks, self.users.ranges(self.items))
-        )
-        cols, values = (np.concatenate(part) for part in zip(*told, strict=True))
-        return sp.csr_array((values, cols, starts.astype(np.int32)), shape=self.shape)
+        found = self.gathered()
+        return sp.csr_array((found.values, (found.rows, found.cols)), shape=self.shape)
 
     def gathered(self) -> Ratings:
         """All ratings on the driver."""
         ends, ranges = self.users.ends(), self.users.ranges(self.items)
-        told = self.cluster.gather(
+        answers = self.cluster.gather(
             self.cluster.each("known", _every, self.users.blocks, ends, ranges)
         )
-        rows, cols, values, weights = (np.concatenate(part) for part in zip(*told, strict=True))
+        rows, cols, values, weights = (np.concatenate(part) for part in zip(*answers, strict=True))
         own = None if np.all(weights == 1.0) else weights
         return Ratings(rows, cols, values, self.row_ids, self.col_ids, own)
 
-    def taken(self, rows: Array, other: Side, name: str) -> list[Any]:
-        """A node for each block of rows of a side, which workers pass to each other."""
-        return [self.cluster.shared(name, piece) for piece in other.pieces(rows)]
 
-
-# --- what tasks do -----------------------------------------------------------------------
+# --- tasks -------------------------------------------------------------------------------
 
 
 def _held_out(block: Block) -> int:
@@ -274,11 +242,6 @@ def _weighed(block: Block) -> Array:
     """Σ ω v and Σ ω."""
     omega = np.ones(block.values.size) if block.weights is None else block.weights
     return np.array([omega @ block.values.astype(float), omega.sum()])
-
-
-def _scored(block: Block, levels: Array) -> Block:
-    scores = 2.0 * np.searchsorted(levels, block.values) - (levels.size - 1.0)
-    return replace(block, values=scores)
 
 
 def _squares(block: Block, mean: float) -> float:
@@ -312,25 +275,13 @@ def _error(
     return float(np.sum(error(found.values(block.row_of(), block.neighbour), block.values)))
 
 
-def _levels(block: Block, most: int) -> Array:
-    return np.unique(block.values.astype(float))[: most + 1]
-
-
-def _union(a: Array, b: Array) -> Array:
-    return np.union1d(a, b)
-
-
 def _items(block: Block, reached: list[list[int]]) -> NDArray[np.int32]:
     """The item of each rating, among all."""
     items = np.concatenate([np.arange(a, b, dtype=np.int32) for a, b in reached])
     return items[block.neighbour]
 
 
-def _known(block: Block, reached: list[list[int]]) -> tuple[Indices, Array]:
-    return _items(block, reached), block.values.astype(float)
-
-
 def _every(block: Block, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
-    cols, values = _known(block, reached)
-    weights = np.ones(values.size) if block.weights is None else block.weights
-    return block.row_of() + np.int32(ends[0]), cols, values, weights
+    weights = np.ones(block.values.size) if block.weights is None else block.weights
+    rows = block.row_of() + np.int32(ends[0])
+    return rows, _items(block, reached), block.values.astype(float), weights

@@ -1,20 +1,25 @@
 """A matrix of m + n rows whose blocks stay on the workers: those of users, and those of items.
 
-Blocks are results of tasks. What is made of them is made by tasks again, one for each block, and
-only sums come to the driver. A worker that is lost takes blocks with it, and the scheduler makes
-them again from what they were made of; so that this never reaches far back, a matrix is planted
-anew every few sweeps (`replanted`), by way of the driver or of files.
+Blocks are results of tasks. Functions of them are tasks again, one for each block, and only sums
+come to the driver. If a worker is lost, the scheduler computes its blocks again from their inputs.
+To limit how far back this reaches, a matrix is copied every few sweeps (`replanted`), through the
+driver or through files (`Folder`).
 """
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
+from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
+from gramian.completion._stored import StoredRows, read_rows, write_rows
 from gramian.dask._cluster import Cluster
 
 if TYPE_CHECKING:
@@ -23,22 +28,24 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating]
 
 SWEEPS = 8
-"""Sweeps after which a state is planted anew: so many are made again at most, and as many as are
-mixed."""
+"""Sweeps after which a state is copied: at most as many are repeated, and as many are mixed."""
+
+DEAD = 1e-10
+"""Singular values below this fraction of the largest are omitted, as at home."""
 
 
 @dataclass
 class Spread:
-    """The blocks of a matrix, and what they have to be made again from."""
+    """The blocks of a matrix, and the files that they are computed from."""
 
     rated: Rated
     upper: list[Any]
     lower: list[Any]
     columns: int
     roots: frozenset[Any] = field(default_factory=frozenset)
-    """What keeps the files that its blocks come from; they go when nothing is made of them."""
+    """The `Written` states of its blocks, which are deleted with their last matrix."""
     age: int = 0
-    """Sweeps since it was planted."""
+    """Number of sweeps since it was copied."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -53,30 +60,26 @@ class Spread:
         return [*self.upper, *self.lower]
 
     def copy(self) -> Spread:
-        """Another that changes without this one; blocks never change."""
+        """A matrix that changes independently of this one; blocks never change."""
         return replace(self, upper=list(self.upper), lower=list(self.lower))
 
-    def below(self) -> Spread:
-        """The rows of items alone."""
-        return replace(self, upper=[], lower=list(self.lower))
-
     def mapped(self, name: str, function: Callable[..., Any], *columns: Any) -> Spread:
-        """A task for each block, users above items; a list has one for each."""
+        """A task for each block, users above items; a list has one element for each."""
         made = self.cluster.keep(self.cluster.each(name, function, self.blocks, *columns))
         count = len(self.upper)
         return replace(self, upper=made[:count], lower=made[count:])
 
     def sum(self, name: str, function: Callable[..., Any], *columns: Any) -> Any:
-        """What a task for each block gives, added in their order."""
+        """The sum of a function of the blocks, in their order."""
         return self.cluster.sum(name, function, self.blocks, *columns)
 
     def pieces(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        """The part of each block of something with m + n rows on the driver."""
+        """The part of each block of an array with m + n rows on the driver."""
         m = self.rated.shape[0]
         return [*self.rated.users.pieces(rows[:m]), *self.rated.items.pieces(rows[m:])]
 
     def gathered(self) -> Array:
-        """All of it on the driver."""
+        """The matrix on the driver."""
         return np.concatenate(self.cluster.gather(self.blocks))
 
     def square(self) -> float:
@@ -87,38 +90,191 @@ class Spread:
 def spread(rated: Rated, rows: Array) -> Spread:
     """A matrix of the driver in blocks on the workers."""
     m = rated.shape[0]
-    nodes = [
-        rated.taken(part, side, "factor")
+    upper, lower = (
+        rated.cluster.keep([rated.cluster.shared("factor", piece) for piece in side.pieces(part)])
         for part, side in ((rows[:m], rated.users), (rows[m:], rated.items))
-    ]
-    upper, lower = (rated.cluster.keep(part) for part in nodes)
+    )
     return Spread(rated, upper, lower, rows.shape[1])
 
 
 def roots_of(matrices: Sequence[Spread]) -> frozenset[Any]:
-    """What all of them come from."""
+    """The files of all of them."""
     return frozenset().union(*(one.roots for one in matrices))
 
 
-def home_of(rated: Rated) -> Any:
-    """Where states of these ratings are planted anew from."""
-    return Driver() if rated.home is None else rated.home
-
-
 class Driver:
-    """The driver holds what a state can be planted from: `factors=None`."""
+    """Copies states through the memory of the driver (`factors=None`)."""
 
     def replanted(self, state: Spread) -> Spread:
-        """The same state, which needs nothing of what it was made of."""
+        """The same state, computed from the copy."""
         return spread(state.rated, state.gathered())
 
     def stored(self, state: Spread) -> Any:
-        """What a checkpoint keeps of a state."""
+        """The content of a checkpoint."""
         return state.gathered()
 
     def restored(self, rated: Rated, stored: Any) -> Spread:
         return spread(rated, np.array(stored))
 
+    def kept(self, factor: Spread) -> Any:
+        """The final factor."""
+        return factor.gathered()
+
+
+class Written:
+    """Files of one state, deleted when no object refers to them."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.unpin()
+
+    def pin(self) -> None:
+        """Keep the files: a checkpoint names them."""
+        self._end.detach()
+
+    def unpin(self) -> None:
+        self._end = weakref.finalize(self, _removed, self.path)
+        self._end.atexit = False
+
+
+@dataclass
+class Folder:
+    """Copies states through NumPy files in a folder that the driver and all workers reach.
+
+    The path is on a shared disk, or an address (s3://…).
+    """
+
+    path: str
+    _kept: list[Written] = field(default_factory=list)
+    """The states of the last two checkpoints: a new one is written before it replaces another."""
+
+    def __post_init__(self) -> None:
+        if "://" not in self.path:
+            self.path = os.path.abspath(self.path)
+
+    def replanted(self, state: Spread) -> Spread:
+        return self._read(state.rated, self._written(state), state.columns)
+
+    def stored(self, state: Spread) -> Any:
+        """The name of files that stay until later checkpoints are written."""
+        written = self._written(state)
+        self._keep(written)
+        return {"folder": written.path, "columns": state.columns}
+
+    def restored(self, rated: Rated, stored: Any) -> Spread:
+        written = Written(stored["folder"])
+        self._keep(written)
+        return self._read(rated, written, int(stored["columns"]))
+
+    def kept(self, factor: Spread) -> StoredRows:
+        """The factor in files that stay."""
+        rated, path = factor.rated, f"{self.path}/factor-{uuid4().hex[:12]}"
+        self._write(factor, path)
+        cuts = np.concatenate([rated.users.cuts[:-1], rated.shape[0] + rated.items.cuts])
+        return StoredRows(_files(rated, path), cuts, factor.columns)
+
+    def _keep(self, written: Written) -> None:
+        written.pin()
+        for old in self._kept[:-1]:
+            old.unpin()
+        self._kept = [*self._kept[-1:], written]
+
+    def _written(self, state: Spread) -> Written:
+        written = Written(f"{self.path}/state-{uuid4().hex[:12]}")
+        self._write(state, written.path)
+        return written
+
+    def _write(self, matrix: Spread, path: str) -> None:
+        cluster, paths = matrix.cluster, _files(matrix.rated, path)
+        cluster.gather(cluster.each("write", _written, paths, matrix.blocks))
+        fs, place = url_to_fs(path)
+        fs.invalidate_cache()
+        found = fs.ls(place, detail=False) if fs.exists(place) else []
+        if sum(str(name).endswith(".npy") for name in found) != len(paths):
+            raise ValueError(
+                f"the driver does not find what workers have written to {path}: name a folder that "
+                "all of them share"
+            )
+
+    def _read(self, rated: Rated, written: Written, columns: int) -> Spread:
+        cluster, count = rated.cluster, len(rated.users.blocks)
+        made = cluster.keep(cluster.each("read", _whole, _files(rated, written.path)))
+        return Spread(rated, made[:count], made[count:], columns, roots=frozenset({written}))
+
+
+def parts_of(factor: StoredRows, scales: tuple[Array, Array]) -> tuple[StoredRows, StoredRows]:
+    """The rows of users and those of items, each divided by the root of its scale."""
+    at, (rows, cols) = int(np.searchsorted(factor.cuts, scales[0].size)), map(np.sqrt, scales)
+    return (
+        StoredRows(factor.paths[:at], factor.cuts[: at + 1], factor.columns, rows),
+        StoredRows(factor.paths[at:], factor.cuts[at:], factor.columns, cols),
+    )
+
+
+def balanced(factor: Spread) -> Spread:
+    """The same product PQᵀ with the least trace, P and Q with orthogonal, decreasing columns.
+
+    With P = XS and Q = YT, S and T triangular, and STᵀ = UΣVᵀ, the halves are XUΣ^½ = P TᵀVΣ^-½ and
+    YVΣ^½ = Q SᵀUΣ^-½: only r × r matrices come to the driver.
+    """
+    cluster = factor.cluster
+    S, T = (
+        cluster.sum("triangle", _triangle, side, join=_triangle_of_both)
+        for side in (factor.upper, factor.lower)
+    )
+    U, values, Vt = np.linalg.svd(S @ T.T)
+    kept = values > DEAD * max(float(values[0]), 1e-300)
+    kept[0] = True
+    roots = np.sqrt(np.maximum(values[kept], 1e-300))
+    upper, lower = (
+        cluster.keep(cluster.each("balance", _turned, side, turn / roots))
+        for side, turn in (
+            (factor.upper, T.T @ Vt.T[:, kept]),
+            (factor.lower, S.T @ U[:, kept]),
+        )
+    )
+    return replace(factor, upper=upper, lower=lower, columns=int(kept.sum()))
+
+
+def _files(rated: Rated, path: str) -> list[str]:
+    """A file for each block."""
+    sides = (rated.users, "users"), (rated.items, "items")
+    return [f"{path}/{name}-{k:05d}.npy" for side, name in sides for k in range(len(side.blocks))]
+
+
+def _removed(path: str) -> None:
+    fs, place = url_to_fs(path)
+    if fs.exists(place):
+        fs.rm(place, recursive=True)
+
+
+# --- tasks -------------------------------------------------------------------------------
+
 
 def _square(rows: Array) -> float:
     return float(np.sum(np.square(rows), dtype=float))
+
+
+def _written(path: str, rows: Array) -> int:
+    write_rows(path, rows)
+    return int(rows.nbytes)
+
+
+def _whole(path: str) -> Array:
+    return np.array(read_rows(path))
+
+
+def _triangle(rows: Array) -> Array:
+    """R of a QR decomposition, with as many rows as columns."""
+    columns = rows.shape[1]
+    lacking = max(0, columns - rows.shape[0])
+    found: Any = np.linalg.qr(np.vstack([rows, np.zeros((lacking, columns))]), mode="r")
+    return np.asarray(found)
+
+
+def _triangle_of_both(a: Array, b: Array) -> Array:
+    return _triangle(np.vstack([a, b]))
+
+
+def _turned(rows: Array, turn: Array) -> Array:
+    return np.ascontiguousarray(rows @ turn)

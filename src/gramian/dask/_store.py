@@ -1,12 +1,17 @@
-"""Ratings are read once, split by the block that they belong to, and gathered there.
+"""Ratings are read once, divided by the block that they belong to, and gathered there.
 
-That is done twice, by blocks of users and by blocks of items, in the order of the partitions.
+This is done for blocks of users and for blocks of items, in the order of the partitions. If a side
+has few blocks, a partition is divided into all of them at once. If it has many, K, it is first
+divided into about √K groups of neighbouring blocks; the groups of several partitions are joined, up
+to the number of ratings of a block, and divided again. That makes n√K pieces instead of nK, and a
+partition on disk is read about 2√K times instead of 2K.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +19,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramian.arrays.cpu import counting_sort
 from gramian.completion._path import HELD_OUT_SHARE
 from gramian.completion._ratings import TABLE_RATIO, Ids
 from gramian.completion._reading import (
@@ -23,15 +29,109 @@ from gramian.completion._reading import (
     names_of,
     rating_columns,
 )
-from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import is_triple, ratings
-from gramian.dask._files import files_of, is_files, open_file
+from gramian.dask._collections import (
+    files_of,
+    is_files,
+    is_triple,
+    open_file,
+    ratings,
+    refuse_mixed,
+)
 from gramian.dask._ratings import Block, Rated, Side
-from gramian.dask._shuffle import Parts, divided, groups_of, joined
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
+
+
+AT_ONCE = 16
+"""Blocks that a partition is cut into in one step."""
+
+Entries = tuple[Any, ...]
+"""Own index, index across, value, whether it is held out, and weight or None, as arrays."""
+
+
+def groups_of(cuts: Indices) -> Indices:
+    """Where groups of blocks begin, about as many as each has blocks; the blocks where few."""
+    count = cuts.size - 1
+    if count <= AT_ONCE:
+        return cuts
+    groups = int(np.ceil(np.sqrt(count)))
+    return cuts[np.linspace(0, count, groups + 1).round().astype(int)]
+
+
+def divided(entries: Entries, cuts: Indices) -> list[Entries]:
+    """The entries by the block that they are in, in their order there."""
+    place = np.asarray(np.searchsorted(cuts, entries[0], side="right") - 1, dtype=np.int32)
+    order = counting_sort(place, cuts.size - 1)[1]
+    ends = np.searchsorted(place[order], np.arange(1, cuts.size - 1))
+    return [tuple(None if field is None else field[k] for field in entries)
+            for k in np.split(order, ends)]  # fmt: skip
+
+
+def joined(pieces: list[Entries]) -> list[Any]:
+    """The fields of all pieces, one below another."""
+    return [None if parts[0] is None else np.concatenate(parts)
+            for parts in zip(*pieces, strict=True)]  # fmt: skip
+
+
+class Parts:
+    """The pieces of every partition, by side and group: futures on the workers."""
+
+    def __init__(
+        self, cluster: Cluster, split: list[Any], cuts: list[Indices], groups: list[Indices]
+    ) -> None:
+        self.cluster, self.cuts, self.groups = cluster, cuts, groups
+        self.pieces = [self._of_partition(one) for one in split]
+
+    def _of_partition(self, split: Any) -> list[list[Any]]:
+        """The pieces of one partition, requested together: a worker releases the partition before
+        it reads the next.
+        """
+        counts = [groups.size - 1 for groups in self.groups]
+        places = [(side, k) for side in (0, 1) for k in range(counts[side])]
+        sides, blocks = map(list, zip(*places, strict=True))
+        nodes = self.cluster.each("piece", _piece_of_side, [split] * len(places), sides, blocks)
+        kept = self.cluster.keep(nodes)
+        return [kept[: counts[0]], kept[counts[0] :]]
+
+    def of_side(self, side: int, batch: int) -> Iterator[list[Any]]:
+        """The pieces of each block in the order of the partitions, `batch` of which are joined.
+
+        The pieces of a group are released when they are used.
+        """
+        own, groups = self.cuts[side], self.groups[side]
+        for g in range(groups.size - 1):
+            pieces = [one[side][g] for one in self.pieces]
+            for one in self.pieces:
+                one[side][g] = None
+            inner = own[(own >= groups[g]) & (own <= groups[g + 1])]
+            if inner.size == 2:
+                yield pieces
+                continue
+            batches = [pieces[k : k + batch] for k in range(0, len(pieces), batch)]
+            made = [self._cut_again(one, inner) for one in batches]
+            yield from map(list, zip(*made, strict=True))
+
+    def _cut_again(self, pieces: list[Any], cuts: Indices) -> list[Any]:
+        (whole,) = self.cluster.each("regroup", _regrouped, [pieces], cuts)
+        places = list(range(cuts.size - 1))
+        nodes = self.cluster.each("piece", _piece, [whole] * len(places), places)
+        return self.cluster.keep(nodes)
+
+
+def _regrouped(pieces: list[Entries], cuts: Indices) -> list[Entries]:
+    return divided(tuple(joined(pieces)), cuts)
+
+
+def _piece_of_side(split: list[list[Entries]], side: int, k: int) -> Entries:
+    return _piece(split[side], k)
+
+
+def _piece(parts: list[Entries], k: int) -> Entries:
+    """Copies: views would keep all that was read with them in memory, uncounted."""
+    return tuple(None if field is None else field.copy() for field in parts[k])
+
 
 ENTRIES = 2_000_000
 """Ratings of a block at most, about: 25 MB."""
@@ -78,11 +178,11 @@ def store(
     groups = [groups_of(one) for one in cuts]
     split = cluster.each("split", _split, shards, *ids, *groups, seed)
     pieces = Parts(cluster, split, cuts, groups)
-    whole = found[0].counts.sum() / len(shards)
-    sides = [
-        _stored(cluster, pieces, side, _batch(whole / (groups[side].size - 1)), duplicates)
-        for side in (0, 1)
-    ]
+    sides = []
+    for side, group in enumerate(groups):
+        piece = found[0].counts.sum() / (len(shards) * (group.size - 1))
+        batch = int(max(2, ENTRIES // max(piece, 1.0)))
+        sides.append(_stored(cluster, pieces, side, batch, duplicates))
     del pieces
     facts = cluster.sum("count", _facts, sides[0][0], join=_join_facts)
     if facts["repeated"] and duplicates == "error":
@@ -148,15 +248,10 @@ def _stored(
 
 
 def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) -> Side:
-    told = cluster.gather(cluster.each("count", _reached, blocks))
-    reached, counts = zip(*told, strict=True)
-    plain = cluster.keep(cluster.each("block", _plain_block, blocks))
+    answers = cluster.gather(cluster.each("count", _reached, blocks))
+    reached, counts = zip(*answers, strict=True)
+    plain = cluster.keep(cluster.each("block", itemgetter("block"), blocks))
     return Side(plain, cuts, list(reached), np.concatenate(counts))
-
-
-def _batch(piece: float) -> int:
-    """Pieces of so many ratings that are cut again together."""
-    return int(max(2, ENTRIES // max(piece, 1.0)))
 
 
 def _cuts(counts: Indices) -> Indices:
@@ -168,7 +263,7 @@ def _cuts(counts: Indices) -> Indices:
     return np.concatenate([[0], inner, [rows]]).astype(np.int64)
 
 
-# --- what tasks do -----------------------------------------------------------------------
+# --- tasks -------------------------------------------------------------------------------
 
 
 def _names(block: Sequence[Any]) -> tuple[Names, Names]:
@@ -286,11 +381,6 @@ def _among(columns: Indices, cuts: Indices) -> tuple[Indices, NDArray[np.int32]]
     begin = np.concatenate([[0], np.cumsum(np.where(present, sizes, 0))])[:-1]
     place = np.arange(cuts[-1]) + (begin - cuts[:-1])[block]
     return np.flatnonzero(present), place.astype(np.int32)[columns]
-
-
-def _plain_block(made: dict[str, Any]) -> Block:
-    block: Block = made["block"]
-    return block
 
 
 def _reached(made: dict[str, Any]) -> tuple[Indices, Indices]:

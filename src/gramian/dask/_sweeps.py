@@ -1,37 +1,49 @@
 """Half-sweeps of a completion by tasks, one for each block of users or of items.
 
-A task takes the blocks of the other side that its ratings reach from the workers that have them,
-and its new rows stay where they are made. To the driver come a few numbers of each block.
+A task receives the blocks of the other side that its ratings reach from the workers that hold them,
+and its new rows stay on its worker. The driver receives a few numbers of each block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from operator import itemgetter
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import cpu
+from gramian.bounds import proved_certificate
+from gramian.certificate import Certificate
+from gramian.common import clock
+from gramian.common.random_state import generator
+from gramian.dask._completion import Completed, Model
 from gramian.dask._ratings import Block, HeldOut, Rated, Side
-from gramian.dask._scene import Model
-from gramian.dask._spread import SWEEPS, Spread, home_of, roots_of, spread
+from gramian.dask._spread import SWEEPS, Spread, balanced, roots_of, spread
+from gramian.methods.alternating import SWEEPS_PER_CERTIFICATE, certified
+from gramian.methods.base import Settings
+from gramian.methods.quick import Quick
 from gramian.objectives import mixing
-from gramian.objectives.halves import NEW_COLUMNS, scattered_size
+from gramian.objectives.halves import NEW_COLUMNS, halves_of, scattered_size
 from gramian.objectives.row_fits import RowFits
-
-if TYPE_CHECKING:
-    from gramian.dask._completion import Completed
+from gramian.problem import Problem
+from gramian.proofs import PATIENCE
+from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
+
+CERTIFICATES = 100
+"""Default number of certificates of a fit to a tolerance."""
 
 
 @dataclass(frozen=True)
 class ShardedHalves:
-    """Half-sweeps over a state [P b; Q c] on the workers; see `Halves` at home.
+    """Half-sweeps over a state [P b; Q c] on the workers; see `Halves`.
 
-    The rows of a state are those of the factor over their `units`, as at home in float32.
+    The rows of a state are those of the factor divided by their `units`, as at home in float32.
     """
 
     objective: Completed
@@ -39,7 +51,6 @@ class ShardedHalves:
     """The entries of the sweeps."""
     lam: float
     dtype: Any
-    constant: float = 0.0
 
     pace: ClassVar[int] = 1
 
@@ -54,76 +65,62 @@ class ShardedHalves:
 
     def state(self, factor: Array | Spread) -> Spread:
         """[P b; Q c] with the best offsets."""
-        objective, offsets = self.objective, np.zeros(self.objective.order)
         there = factor if isinstance(factor, Spread) else spread(self.rated, factor)
-        if objective.model.ridge is not None:
-            image = objective.image(there)
-            rows = objective.row_offsets(image)
-            assert image.offsets is not None
-            offsets = np.concatenate([rows, image.offsets])
+        offsets = np.concatenate(self.objective.offsets(self.objective.image(there)))
         pieces = there.pieces(self.units), there.pieces(offsets)
         made = there.mapped("offsets", _with_offsets, *pieces, self.dtype)
         return replace(made, columns=there.columns + 1)
 
-    def factor_there(self, state: Spread) -> Spread:
+    def factor(self, state: Spread) -> Spread:
         """[P; Q] of a state, in float64."""
         made = state.mapped("factor", _factor, state.pieces(self.units))
         return replace(made, columns=state.columns - 1)
 
-    def factor(self, state: Spread) -> Any:
-        """The same, on the driver where that has room for it."""
-        there = self.factor_there(state)
-        return there.gathered() if self.rated.home is None else there
-
     def refit_upper(self, state: Spread, steps: int) -> None:
-        """Better P and b for these Q and c."""
-        rated = self.rated
-        nodes = self._refits(_refit_rows, state.upper, state.lower, rated.users, steps)
-        state.upper = rated.cluster.keep(nodes)
+        """Improve P and b for fixed Q and c."""
+        nodes = self._refits(_refit_rows, state.upper, state.lower, self.rated.users, steps)
+        state.upper = self.rated.cluster.keep(nodes)
 
     def refit_lower(self, state: Spread, steps: int) -> float:
-        """Better Q and c for these P and b; F before."""
+        """Improve Q and c for fixed P and b; returns F before."""
         rated, cluster = self.rated, self.rated.cluster
         both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
-        weights = self._penalties()
-        model, ends = self.objective.rounds.model_there, rated.users.ends()
-        before = cluster.each("norm", _upper_penalty, state.upper, model, ends, weights)
+        before = cluster.each(
+            "norm", _upper_penalty, state.upper, self.objective.model_there, rated.users.ends(),
+            self._penalties(),
+        )  # fmt: skip
         asked = cluster.keep([
-            *cluster.each("half-sweep", _second, both), *cluster.each("loss", _first, both), *before
+            *cluster.each("half-sweep", itemgetter(1), both),
+            *cluster.each("loss", itemgetter(0), both),
+            *before,
         ])  # fmt: skip
         count = len(state.lower)
-        state.lower, told = asked[:count], asked[count:]
-        value = self.constant + sum(cluster.gather(told))
-        self._aged(state)
-        return float(value)
-
-    def _aged(self, state: Spread) -> None:
-        """A sweep older, and planted anew where it comes from far back."""
+        state.lower, answers = asked[:count], asked[count:]
+        value = float(sum(cluster.gather(answers)))
         state.age += 1
         if state.age >= SWEEPS:
-            fresh = home_of(state.rated).replanted(state)
-            state.__dict__.update(fresh.__dict__)
+            state.__dict__.update(rated.home.replanted(state).__dict__)
+        return value
 
     def _penalties(self) -> tuple[float, float]:
-        """λ and κ; 1 where no offset is there for it."""
+        """λ and κ; κ is 1 without offsets."""
         ridge = self.objective.model.ridge
         return self.lam, 1.0 if ridge is None else ridge
 
     def _refits(
         self, function: Any, own: list[Any], other: list[Any], side: Side, steps: int
     ) -> list[Any]:
-        objective = self.objective
-        return objective.cluster.each(
-            "half-sweep", function, side.blocks, objective.rounds.model_there, side.ends(),
+        return self.rated.cluster.each(
+            "half-sweep", function, side.blocks, self.objective.model_there, side.ends(),
             side is self.rated.items, own,
             [[other[b] for b in some] for some in side.reached], self._penalties(), steps,
         )  # fmt: skip
 
-    # --- mixing, as `Halves` at home -----------------------------------------------------
+    # --- mixing, as in `Halves` ----------------------------------------------------------
 
     def lower_of(self, state: Spread) -> Spread:
         """[Q c] of a state."""
-        return state.below()
+        return replace(state, upper=[], lower=list(state.lower))
 
     def set_lower(self, state: Spread, lower: Spread) -> None:
         state.lower, state.roots = list(lower.lower), state.roots | lower.roots
@@ -145,21 +142,23 @@ class ShardedHalves:
     # --- columns in random directions ----------------------------------------------------
 
     def scattered(self, rng: np.random.Generator, rank: int) -> Spread:
-        """A state of random Q, of the size that products as large as the targets need."""
+        """A state of random Q, whose products are about as large as the targets."""
         rated, model = self.rated, self.objective.model
         size = scattered_size(rated.mean_square(model.mean), 1.0, rank)
         lengths = [
             *(np.zeros(end - begin) for begin, end in rated.users.ends()),
             *(size / np.sqrt(part) for part in rated.items.pieces(model.cols)),
         ]
-        users, seeds = len(rated.users.blocks), _seeds(rng, len(lengths))
+        empty = [np.zeros((length.size, 1), dtype=self.dtype) for length in lengths]
+        seeds = _seeds(rng, len(lengths))
         made = rated.cluster.keep(
-            rated.cluster.each("scatter", _scattered, lengths, rank, seeds, str(self.dtype))
+            rated.cluster.each("scatter", _widened, empty, rank, lengths, seeds)
         )
+        users = len(rated.users.blocks)
         return Spread(rated, made[:users], made[users:], rank + 1)
 
     def widened(self, state: Spread, rank: int, rng: np.random.Generator) -> Spread:
-        """The state with random columns beside its own, up to a rank."""
+        """The state with random columns added, up to a rank."""
         own = state.columns - 1
         if rank <= own:
             return state
@@ -171,8 +170,68 @@ class ShardedHalves:
         return replace(made, columns=rank + 1)
 
 
+@halves_of.register
+def _(objective: Completed, dtype: Any = float) -> ShardedHalves:
+    return ShardedHalves(objective, objective.rated, objective.lam, np.dtype(dtype))
+
+
+# --- sweeps to a tolerance ---------------------------------------------------------------
+
+
+def to_a_gap(model: Any, problem: Problem, factor: Any) -> Result:
+    """The result of sweeps from a factor until the certified relative gap is at most `tol`.
+
+    Sweeps that no longer decrease F continue with twice as many columns, unless `rank` limits them.
+    """
+    tol, started = model._tolerance, clock.now()
+    bar = model._progress_bar(clock.left())
+    sweeps = Quick(generator(model.random_state), started + clock.left(), started, watch=bar)
+    left = [model.max_iter or CERTIFICATES]
+    try:
+        factor, status = _swept(problem, factor, sweeps, tol, left)
+        most = min(factor.rated.shape)
+        while status is Status.LOCAL and model.rank is None and factor.columns < most:
+            factor = _with_columns(problem, factor, min(2 * factor.columns, most), sweeps.rng)
+            factor, status = _swept(problem, factor, sweeps, tol, left)
+    finally:
+        if bar is not None:
+            bar.close()
+    turned: Any = balanced(factor)
+    result = sweeps.result(problem, turned, tol=tol, seconds=PATIENCE)
+    return replace(result, status=status)
+
+
+def _swept(
+    problem: Problem, factor: Any, sweeps: Quick, tol: float, left: list[int]
+) -> tuple[Any, Status]:
+    """Sweeps until they no longer decrease F; `left` counts certificates down."""
+    settings = Settings(rank=None, tol=tol, rng=sweeps.rng, deadline=sweeps.deadline)
+    run = certified(problem, factor, settings, SWEEPS_PER_CERTIFICATE, partial(_proved, tol=tol))
+    while left[0] > 0:
+        left[0] -= 1
+        step = next(run, None)
+        if step is None:
+            return factor, Status.LOCAL
+        factor = step.factor
+        sweeps.tell(step, factor.shape[1])
+        if step.certificate is not None and step.certificate.within(tol):
+            return factor, Status.CONVERGED
+        if sweeps.expired():
+            return factor, Status.TIME_LIMIT
+    return factor, Status.MAX_ITER
+
+
+def _proved(problem: Problem, image: Any, *, tol: float) -> Certificate:
+    return proved_certificate(problem, image, tol=tol, seconds=PATIENCE)[0]
+
+
+def _with_columns(problem: Problem, factor: Spread, rank: int, rng: np.random.Generator) -> Spread:
+    halves: ShardedHalves = halves_of(problem.objective)
+    return halves.factor(halves.widened(halves.state(factor), rank, rng))
+
+
 def _side_by_side(matrices: Sequence[Spread]) -> list[list[Any]]:
-    """For each block those of all of them."""
+    """For each block those of all matrices."""
     return [list(parts) for parts in zip(*(one.blocks for one in matrices), strict=True)]
 
 
@@ -180,7 +239,7 @@ def _seeds(rng: np.random.Generator, count: int) -> list[int]:
     return [int(seed) for seed in rng.integers(2**63, size=count)]
 
 
-# --- what tasks do -----------------------------------------------------------------------
+# --- tasks -------------------------------------------------------------------------------
 
 
 def _refit(
@@ -206,16 +265,7 @@ def _refit(
 
 
 def _refit_rows(*given: Any) -> Array:
-    """The rows alone."""
     return _refit(*given)[1]
-
-
-def _first(pair: tuple[float, Array]) -> float:
-    return pair[0]
-
-
-def _second(pair: tuple[float, Array]) -> Array:
-    return pair[1]
 
 
 def _upper_penalty(
@@ -251,21 +301,13 @@ def _mixture(last: Array, others: list[Array], weights: Array) -> Array:
     return mixing.mixture([*others, last], weights.astype(last.dtype))
 
 
-def _scattered(size: Array, rank: int, seed: int, dtype: str) -> Array:
-    """Random columns of a size for each row, and offsets of 0."""
-    state = np.zeros((size.shape[0], rank + 1), dtype=dtype)
-    if size.any():
-        state[:, :-1] = size[:, None] * _noise(seed, (size.shape[0], rank))
-    return state
-
-
 def _widened(state: Array, rank: int, size: Array, seed: int) -> Array:
+    """Random columns of a size for each row, between those of a state and its offsets."""
     own = state.shape[1] - 1
-    wide = np.empty((state.shape[0], rank + 1), dtype=state.dtype)
+    wide = np.zeros((state.shape[0], rank + 1), dtype=state.dtype)
     wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
-    wide[:, own:-1] = size[:, None] * _noise(seed, (state.shape[0], rank - own))
+    if size.any():
+        noise = np.random.default_rng(seed)
+        more = noise.standard_normal((state.shape[0], rank - own), dtype=np.float32)
+        wide[:, own:-1] = size[:, None] * more
     return wide
-
-
-def _noise(seed: int, shape: tuple[int, int]) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
