@@ -107,10 +107,9 @@ class MMMF(Completion):
     def _rated(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> Array:
         return self._levels(self._factorization.values(i, j))
 
-    def _levels(self, scores: Array, thresholds: Array | None = None) -> NDArray[Any]:
-        """The levels of scores, default thresholds those of the fit."""
-        if thresholds is None:  # models of early versions have none
-            thresholds = getattr(self, "thresholds_", self._midway())
+    def _levels(self, scores: Array) -> NDArray[Any]:
+        """The levels of scores."""
+        thresholds = getattr(self, "thresholds_", self._midway())  # not in older model files
         found: NDArray[Any] = self.classes_[np.searchsorted(thresholds, scores)]
         return found
 

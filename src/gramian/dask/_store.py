@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramian.completion._path import HELD_OUT_SHARE
 from gramian.completion._ratings import TABLE_RATIO, Ids
 from gramian.completion._reading import (
     DUPLICATES,
@@ -23,6 +22,7 @@ from gramian.completion._reading import (
     names_of,
     rating_columns,
 )
+from gramian.completion._selection import HELD_OUT_SHARE
 from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import is_triple, ratings
