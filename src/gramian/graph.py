@@ -164,37 +164,56 @@ def neighbor_graph(
     k, n = whole_number(n_neighbors, "n_neighbors"), X.shape[0]
     if k >= n:
         raise ValueError(f"{n} samples have at most {n - 1} neighbours each, got n_neighbors={k}")
-    if connect not in CONNECT:
-        raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
+    _check_connect(connect)
     near = nearest(X, k, approximate=approximate, device=device)
     pairs = np.column_stack([np.repeat(np.arange(n), k), near.indices.ravel()])
-    graph = _graph(X, pairs, near.recall)
-    if connect == "components" or graph.n_parts == 1:
-        return graph
-    if connect == "error":
-        raise ValueError(disconnected(graph, k))
-    return joined(X, graph, device=device)
+
+    def of_pairs(pairs: Indices) -> Graph:
+        return _graph(X, pairs, near.recall)
+
+    def nearest_outside(asking: Indices, labels: Indices) -> tuple[Indices, Array]:
+        found = nearest(X, 1, queries=X[asking], apart=(labels, labels[asking]), device=device)
+        return found.indices[:, 0], found.sq_distances[:, 0]
+
+    return connected(of_pairs(pairs), k, connect, of_pairs, nearest_outside)
 
 
-@under_own_errstate
-def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
-    """The graph with the shortest edges that connect its components.
+def connected(
+    graph: Graph,
+    k: int,
+    connect: str,
+    of_pairs: Callable[[Indices], Graph],
+    nearest_outside: Callable[[Indices, Indices], tuple[Indices, Array]],
+) -> Graph:
+    """A graph of k neighbours as it is, joined by the shortest edges, or an error: see `connect`.
 
     In each round every component but the largest adds its shortest edge to another one (Borůvka),
-    so distances are computed only from points outside the largest component.
+    so distances are computed only from points outside the largest component. `nearest_outside`
+    returns the nearest point of another component for some points, and its distance.
     """
-    while graph.n_parts > 1:
-        sizes = np.bincount(graph.labels)
-        asking = np.flatnonzero(graph.labels != np.argmax(sizes))
-        labels = (graph.labels, graph.labels[asking])
-        found = nearest(X, 1, queries=X[asking], apart=labels, device=device)
-        length = found.sq_distances[:, 0]
-        order = np.lexsort((length, graph.labels[asking]))
-        _, first = np.unique(graph.labels[asking][order], return_index=True)
-        chosen = order[first]
-        bridges = np.column_stack([asking[chosen], found.indices[chosen, 0]])
-        graph = _graph(X, np.vstack([graph.edges, bridges]), graph.recall)
+    _check_connect(connect)
+    if connect == "error" and graph.n_parts > 1:
+        sizes = np.sort(np.bincount(graph.labels))[::-1]
+        shown = ", ".join(map(str, sizes[:4])) + (", …" if sizes.size > 4 else "")
+        raise ValueError(
+            f"the graph of {k} nearest neighbours falls into {graph.n_parts} components of {shown} "
+            'points: pass connect="mst" to join them by the shortest edges, connect="components" '
+            "to treat each separately, or increase n_neighbors"
+        )
+    while connect == "mst" and graph.n_parts > 1:
+        labels = graph.labels
+        asking = np.flatnonzero(labels != np.argmax(np.bincount(labels)))
+        there, length = nearest_outside(asking, labels)
+        order = np.lexsort((length, labels[asking]))
+        chosen = order[np.unique(labels[asking][order], return_index=True)[1]]
+        bridges = np.column_stack([asking[chosen], there[chosen]])
+        graph = of_pairs(np.vstack([graph.edges, bridges]))
     return graph
+
+
+def _check_connect(connect: str) -> None:
+    if connect not in CONNECT:
+        raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
 
 
 @under_own_errstate
@@ -427,14 +446,3 @@ def _lengths(X: Any, edges: Indices) -> Array:
         square = gap.multiply(gap).sum(axis=1)
         lengths[start : start + step] = np.ravel(np.asarray(square, dtype=float))
     return lengths
-
-
-def disconnected(graph: Graph, k: int) -> str:
-    """The error message for a disconnected graph of k nearest neighbours."""
-    sizes = np.sort(np.bincount(graph.labels))[::-1]
-    shown = ", ".join(map(str, sizes[:4])) + (", …" if sizes.size > 4 else "")
-    return (
-        f"the graph of {k} nearest neighbours falls into {graph.n_parts} components of {shown} "
-        'points: pass connect="mst" to join them by the shortest edges, connect="components" to '
-        "treat each separately, or increase n_neighbors"
-    )

@@ -16,7 +16,7 @@ from gramian.common.parameters import ABOVE_ZERO, or_auto, or_none
 from gramian.estimators.fitting import solve
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import WAVES_SHARE, Graph, smoothest, solve_laplacian
-from gramian.manifold._base import STRETCH, Unfolding
+from gramian.manifold._base import LEAST_SECONDS, STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
 from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
@@ -29,8 +29,8 @@ Array = NDArray[np.floating]
 ENDED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 """Statuses of an incomplete solve."""
 
-COARSE, LEAST = 4, 1e-3
-"""Inverse of the share of the remaining time for the starting point, and its minimum in seconds."""
+COARSE = 4
+"""Inverse of the share of the remaining time for the starting point."""
 
 MANY, WAVES, ROUGHLY = 5_000, 20, 1e-2
 """Number of points above which the solve starts from few eigenvectors, their number, and the gap of
@@ -153,7 +153,7 @@ class MVU(Unfolding):
         edges, D, n, nu = graph.edges, graph.sq_distances, graph.n, self.nu_
         if side is not None:
             return mvu(edges, D, n, nu, LowRankPlusIdentity(n, 0.0, side))
-        return mvu(edges, D, n, nu, mass=self._copies.mass if self._copies.any else None)
+        return mvu(edges, D, n, nu, mass=self._copies.merge.counts if self._copies.any else None)
 
     def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
         """The samples themselves, if the time was up before a better embedding was found."""
@@ -161,7 +161,7 @@ class MVU(Unfolding):
         problem = self._problem(graph, None)
         if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
             return result
-        with clock.budget(LEAST):
+        with clock.budget(LEAST_SECONDS):
             return replace(self._minimize(problem, flat), status=result.status)
 
     def _flat(self, X: Any, graph: Graph) -> Array:
@@ -176,7 +176,7 @@ class MVU(Unfolding):
             with clock.share(WAVES_SHARE):
                 values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
                 if self._copies.any:  # the direction of largest variance, with multiplicities
-                    scale = sp.diags_array(self._copies.mass**-0.5)
+                    scale = sp.diags_array(self._copies.merge.counts**-0.5)
                     values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]
         except KeyboardInterrupt:
             clock.interrupt()
@@ -197,7 +197,7 @@ class MVU(Unfolding):
         """A starting point for very many points: the unfolding in few eigenvectors (`RegMVU`)."""
         problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
         share = clock.left() / COARSE
-        limit = max(share, LEAST) if np.isfinite(share) else None
+        limit = max(share, LEAST_SECONDS) if np.isfinite(share) else None
         with clock.placing(lambda Y: self._at_samples(waves @ Y)):
             found = minimize(problem, tol=ROUGHLY, random_state=self.random_state, time_limit=limit)
         if found.status is Status.INTERRUPTED:
