@@ -55,6 +55,13 @@ class Links:
         found: Pairs = connected_components(_graph(self.must, self.n), directed=False)[1]
         return found
 
+    def violation(self, factor: Array) -> float:
+        """max |Z_ij − T_ij| over the links and the diagonal, whose targets are 1."""
+        i, j = self.pairs.T
+        linked = np.einsum("er,er->e", factor[i], factor[j]) - self.targets
+        own = np.sum(factor * factor, axis=1) - 1.0
+        return float(max(np.abs(linked).max(initial=0.0), np.abs(own).max()))
+
     @property
     def merge(self) -> Merge:
         """The merge of samples joined by must-links."""
@@ -156,12 +163,13 @@ def _given(
     links: Any, targets: ArrayLike | None, weights: ArrayLike | None, n: int
 ) -> tuple[Pairs, Array, Array]:
     """A sparse matrix of signed weights, or pairs with targets and weights."""
+    more = targets is not None or weights is not None
     if links is None:
-        if targets is not None or weights is not None:
+        if more:
             raise ValueError("targets and weights are of the pairs in links: pass those too")
         return _hard(None, n, 0.0, "links")
     if sp.issparse(links):
-        if targets is not None or weights is not None:
+        if more:
             raise ValueError("a sparse matrix of links has its signs for targets and its weights")
         return _of_matrix(links, n)
     table = _pairs(links, n, "links")

@@ -8,40 +8,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.samples import ready, refuse_masked
 from gramian.bounds import certify
-from gramian.common.memory import check_memory
-from gramian.common.parameters import (
-    ABOVE_ZERO,
-    COUNT,
-    NOT_NEGATIVE,
-    SHARE,
-    or_auto,
-    or_none,
-)
-from gramian.estimators.fitting import principal, settle, solve
-from gramian.estimators.kernel_functions import (
-    check_kernel,
-    kernel_values,
-    value_rounding,
-    with_bandwidth,
-)
+from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SHARE, or_auto, or_none
+from gramian.estimators.fitting import principal, settle, solve, validated
+from gramian.estimators.kernel_functions import check_kernel, kernel_values
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
 from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order
 from gramian.kernel._links import UNKNOWN, known_labels, renamed
+from gramian.kernel.kernel_kmeans import feature_map
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
-from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]
-
-MATRICES = 5
-"""Number of n × n matrices that a fit stores."""
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """α, from the given kernel to the learned one."""
@@ -145,17 +128,13 @@ class InductiveKernel(
                 "labels, -1 where unknown"
             )
         self._check_parameters()
-        refuse_masked(X, "X")
-        X = ready(
-            validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-            )
-        )
+        X = validated(self, X, least=2, reset=True)
         labels = known_labels(y, X.shape[0])
-        Phi, W = self._span(X)
+        advice = "fit to a part of the samples: the kernel has values for the others"
+        Phi, W = feature_map(self, X, advice)
         scatter = scores(Phi, labels)
         self._choose_shrinkage(Phi, labels)
-        self.lam_ = self._weight(scatter)
+        self.lam_ = self._weight_of(np.linalg.eigvalsh(scatter)[0] if self.lam == "auto" else 0.0)
         problem = inductive_kernel(1.0, scatter, self.lam_, tau=float(self.tau))
         limit = None if self.solver == "auto" else self.n_components
         settle(self, solve(self, problem, rank=limit))
@@ -166,8 +145,7 @@ class InductiveKernel(
     def transform(self, X: Any) -> Array:
         """Features whose inner products are the learned kernel."""
         check_is_fitted(self)
-        refuse_masked(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validated(self, X, reset=False)
         values = kernel_values(self.kernel, self.kernel_params_, X, self.X_fit_)
         found: Array = values @ self.dual_components_
         return found
@@ -176,26 +154,6 @@ class InductiveKernel(
         """The learned kernel of the rows of X with those of Z (default X)."""
         left = self.transform(X)
         return left @ (left if Z is None else self.transform(Z)).T
-
-    def _span(self, X: Any) -> tuple[Array, Array]:
-        n = X.shape[0]
-        check_memory(
-            8 * MATRICES * n * n,
-            f"InductiveKernel holds {n} × {n} matrices",
-            "fit to a part of the samples: the kernel has values for the others",
-        )
-        self.kernel_params_ = with_bandwidth(self.kernel, self.kernel_params, X)
-        self.X_fit_ = X
-        values = kernel_values(self.kernel, self.kernel_params_, X, X)
-        eps = value_rounding(self.kernel, self.kernel_params_, X)
-        found = kernel_span(values, center=False, eps=eps)
-        if found is None:
-            raise ValueError("the kernel is 0 for all pairs of samples: there is nothing to learn")
-        return found
-
-    def _weight(self, scatter: Array) -> float:
-        """λ, for the scatter of the classes."""
-        return self._weight_of(np.linalg.eigvalsh(scatter)[0] if self.lam == "auto" else 0.0)
 
     def _weight_of(self, lowest: float) -> float:
         """λ, for the lowest eigenvalue of the scatter."""
