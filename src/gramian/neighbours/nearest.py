@@ -19,10 +19,9 @@ from gramian.neighbours import _approximate, _plain, _tree
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-PLAIN_WORK, COMPILING = 1e10, 8e10
+PLAIN_WORK = 1e10
 """Pairs of samples times (features + 100) up to which NumPy is used: about a second, the time to
-load numba and its kernels. The second number is the work of NumPy in the time that compiling them
-takes, once per machine: up to that total a process does not compile."""
+load numba and its kernels."""
 
 SEARCHED, MIN_DEVICE_SAMPLES = 8, 1024
 """Copies of each sample on a device during a search (itself, a query, both centred), and the
@@ -112,30 +111,10 @@ def _on_device(
 
 def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k nearest rows of X for each query, except those of equal marks, by brute force."""
-    if _is_plain(X, queries):
-        return _plain.search(X, queries, k, marks)
-    kernels = import_module("gramian.arrays.neighbours")
-    if not sp.issparse(X) and not kernels.ready() and _waits.taken(_work(X, queries)):
-        return _plain.search(X, queries, k, marks)
+    plain = _is_plain(X, queries)
+    kernels: Any = _plain if plain else import_module("gramian.arrays.neighbours")
     found: tuple[Indices, Array] = kernels.search(X, queries, k, marks)
     return found
-
-
-class _Waits:
-    """Work done by NumPy while the kernels were not compiled."""
-
-    def __init__(self) -> None:
-        self.spent = 0.0
-
-    def taken(self, work: float) -> bool:
-        """Whether NumPy does this, too; the total must not take longer than compiling."""
-        if self.spent + work > COMPILING:
-            return False
-        self.spent += work
-        return True
-
-
-_waits = _Waits()
 
 
 def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
@@ -181,11 +160,7 @@ def _check_enough(marks: tuple[Indices, Indices], k: int, alone: bool) -> None:
 
 
 def _is_plain(X: Any, queries: Any) -> bool:
-    return _work(X, queries) <= PLAIN_WORK
-
-
-def _work(X: Any, queries: Any) -> float:
-    return float(X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0))
+    return float(X.shape[0]) * queries.shape[0] * (X.shape[1] + 100) <= PLAIN_WORK
 
 
 def _as_dense(X: Any, queries: Any) -> bool:
