@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from gramian.arrays.places import host, place
 from gramian.callbacks import ProgressBar
 from gramian.common import clock
-from gramian.common.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
+from gramian.common.parameters import ABOVE_ZERO, SHARE, TOLERANCE, or_auto, or_none
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._quick import quick, swept
 from gramian.completion._ratings import Ratings
@@ -50,6 +50,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         "lam": or_auto(ABOVE_ZERO),
         "bias_ridge": ABOVE_ZERO,
         "time_limit": or_none(ABOVE_ZERO),
+        "tol": or_auto(TOLERANCE),
         "weight_power": SHARE,
     }
 
@@ -76,9 +77,9 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         tags.input_tags.allow_nan = True
         return tags
 
-    @abstractmethod
     def _offsets(self, ratings: Ratings) -> Offsets:
-        """The offsets that the problem is formulated with."""
+        """The offsets that the problem is formulated with, by default 0."""
+        return Offsets(0.0, np.zeros(ratings.shape[0]), np.zeros(ratings.shape[1]))
 
     @abstractmethod
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
@@ -92,11 +93,11 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
         """The error of a factorization of the entries `train` on the held-out entries `test`."""
 
-    @abstractmethod
     def _best_offsets(
         self, problem: Problem, factor: Array, block: Array, given: Offsets
     ) -> Offsets:
         """The optimal offsets of a factor, whose balanced block is [P; Q]."""
+        return given
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Complete the matrix.

@@ -23,7 +23,7 @@ Indices = NDArray[np.integer]
 DUPLICATES = ("error", "mean", "sum", "last")
 
 MATRIX_COLUMNS = 8
-"""A frame with fewer columns may be a list of ratings with other columns beside them."""
+"""A frame with fewer columns may be a list of ratings with additional columns."""
 
 COLUMN_NAMES = (
     {"user", "userid", "uid", "row", "rowid", "customer", "customerid", "reviewer", "reviewerid"},

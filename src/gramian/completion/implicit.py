@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, or_auto
+from gramian.common.parameters import ABOVE_ZERO
 from gramian.completion._base import Completion
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
@@ -70,7 +70,7 @@ class ImplicitCompletion(Updating, Completion):
 
     alpha: float = 3.0
 
-    _rules: ClassVar = {"alpha": ABOVE_ZERO, "tol": or_auto(TOLERANCE)}
+    _rules: ClassVar = {"alpha": ABOVE_ZERO}
 
     biases = False
     bias_ridge = 1.0
@@ -106,10 +106,6 @@ class ImplicitCompletion(Updating, Completion):
                 "leave such entries out, or use NuclearCompletion for ratings"
             )
 
-    def _offsets(self, ratings: Ratings) -> Offsets:
-        """Zeros: the model has no offsets."""
-        return Offsets(0.0, np.zeros(ratings.shape[0]), np.zeros(ratings.shape[1]))
-
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
         return implicit_completion(
@@ -141,11 +137,6 @@ class ImplicitCompletion(Updating, Completion):
 
     def _relevant(self, values: Array) -> float:
         return -np.inf
-
-    def _best_offsets(
-        self, problem: Problem, factor: Array, block: Array, given: Offsets
-    ) -> Offsets:
-        return given
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.places import host, moved, place
 from gramian.arrays.samples import real_numbers
-from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
+from gramian.common.parameters import ABOVE_ZERO, Rule
 from gramian.completion._base import Completion
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
@@ -121,7 +121,6 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     feature_weight: float = 0.03
 
     _rules: ClassVar = {
-        "tol": or_auto(TOLERANCE),
         "feature_weight": ABOVE_ZERO,
         "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
     }
@@ -162,8 +161,10 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             features and no entry are rows of the model, with factors from their features.
         """
         self._check_parameters()
-        ratings = self._ratings(X, sample_weight)
-        return self._fit(self._with_features(ratings, row_features, col_features))
+        # Without a variable, so that `_fit` can free the ratings in the given order.
+        return self._fit(
+            self._with_features(self._ratings(X, sample_weight), row_features, col_features)
+        )
 
     def _with_features(self, ratings: Ratings, *both: Any) -> Ratings:
         """The ratings with standardized features, and a row or column for each id of them."""
@@ -184,9 +185,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _offsets(self, ratings: Ratings) -> Offsets:
         """The mean; the problem contains the offsets of rows and columns."""
-        m, n = ratings.shape
-        mean = ratings.mean * self.biases
-        return Offsets(mean, np.zeros(m), np.zeros(n))
+        return replace(super()._offsets(ratings), mean=ratings.mean * self.biases)
 
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
@@ -209,7 +208,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return LAM_PER_NOISE * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
-        return float(np.sqrt(test.mean_error(found, _square)))
+        return float(np.sqrt(test.mean_error(found, lambda p, values: np.square(p - values))))
 
     def _best_offsets(
         self, problem: Problem, factor: Array, block: Array, given: Offsets
@@ -227,15 +226,17 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.row_coefficients_ = self.col_coefficients_ = self._expected = None
         if not ratings.featured:
             return
-        objective: Any = solved.problem and solved.problem.objective
-        found = []
+        assert solved.problem is not None
+        objective: Any = solved.problem.objective
+        coefficients, expected = [], []
         for prior, factors in zip(
             objective.priors, (self.row_factors_, self.col_factors_), strict=True
         ):
-            of_side = None if prior is None else prior.coefficients(factors)
-            found.append((of_side, 0 * factors if prior is None else prior.features @ of_side))
-        (self.row_coefficients_, self.col_coefficients_), expected = zip(*found, strict=True)
-        self._expected = expected
+            found = None if prior is None else prior.coefficients(factors)
+            coefficients.append(found)
+            expected.append(0 * factors if prior is None else prior.features @ found)
+        self.row_coefficients_, self.col_coefficients_ = coefficients
+        self._expected = tuple(expected)
 
     def complete_features(self, row_features: Any) -> Array:
         """Predict all entries of new rows from their features: μ + c_j + x_iᵀΦ·q_j.
@@ -267,10 +268,6 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return None
         low, high = span if isinstance(self.bounds, str) else self.bounds
         return float(low), float(high)
-
-
-def _square(predicted: Array, values: Array) -> Array:
-    return np.square(predicted - values)
 
 
 def _are_bounds(given: Any) -> bool:

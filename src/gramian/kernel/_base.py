@@ -29,9 +29,6 @@ from gramian.result import Result
 
 Array = NDArray[np.floating]
 
-STARTS = 10
-"""Number of k-means initialisations."""
-
 
 @with_parameters
 class LinkedKernel(
@@ -283,7 +280,7 @@ class LinkedKernel(
         return int(np.unique(labels[labels != UNKNOWN]).size)
 
     def _k_means(self) -> KMeans:
-        return KMeans(self.n_clusters_, n_init=STARTS, random_state=for_sklearn(self.random_state))
+        return KMeans(self.n_clusters_, n_init=10, random_state=for_sklearn(self.random_state))
 
     def _check_clusters(self) -> None:
         if self.n_clusters_ is None:

@@ -59,9 +59,7 @@ def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pai
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(points[order], sample_weight=None if sizes is None else sizes[order])
-    labels = np.empty(order.size, dtype=means.labels_.dtype)
-    labels[order] = means.labels_
-    return labels, means.cluster_centers_
+    return means.labels_[np.argsort(order)], means.cluster_centers_
 
 
 def share_met(links: Links, labels: Pairs) -> float:

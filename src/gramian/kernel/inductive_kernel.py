@@ -19,19 +19,21 @@ from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
 from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order
+from gramian.kernel._held_out import FEWEST, FOLDS, MANY
 from gramian.kernel._links import UNKNOWN, known_labels, renamed
 from gramian.kernel.kernel_kmeans import feature_map
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
 
 Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """α, from the given kernel to the learned one."""
 
-FOLDS, DIVISIONS, FEWEST, FEW, MANY = 3, 3, 20, 500, 2000
-"""Number of folds, number of random divisions, smallest number of labelled samples, and the numbers
-of samples up to which all folds, and up to which one fold, are held out."""
+DIVISIONS, FEW = 3, 500
+"""Number of random divisions into folds, and the number of samples up to which all folds of all of
+them are held out; with more samples, one fold is."""
 
 
 @with_parameters
@@ -177,7 +179,7 @@ class InductiveKernel(
         self.dual_components_ = W @ factor
         self._n_features_out = factor.shape[1]
 
-    def _choose_shrinkage(self, Phi: Array, labels: NDArray[np.integer]) -> None:
+    def _choose_shrinkage(self, Phi: Array, labels: Indices) -> None:
         """α, by the neighbours of held-out labelled samples if "auto"."""
         self.__dict__.pop("path_", None)
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
@@ -194,22 +196,12 @@ class InductiveKernel(
         ]
         if losses:
             self.path_ = chosen_by(
-                [np.concatenate(losses, axis=1)],
-                SHARES,
-                parameter="shrinkage",
-                measure=NEIGHBOUR_ERROR,
-                nothing="the given kernel",
-                choose=least,
-            )
+                [np.concatenate(losses, axis=1)], SHARES, parameter="shrinkage",
+                measure=NEIGHBOUR_ERROR, nothing="the given kernel", choose=least,
+            )  # fmt: skip
             self.shrinkage_ = self.path_.value
 
-    def _losses(
-        self,
-        Phi: Array,
-        labels: NDArray[np.integer],
-        kept: NDArray[np.integer],
-        held: NDArray[np.integer],
-    ) -> Array:
+    def _losses(self, Phi: Array, labels: Indices, kept: Indices, held: Indices) -> Array:
         """Wrong votes for every α: without a rank limit Ŵ = P₊(−(τI + λΦᵀTΦ)/2).
 
         The combination with a multiple of I has the same eigenvectors, so one decomposition
@@ -255,7 +247,7 @@ def mean_square(samples: Array, values: Array) -> float:
     return float(squares @ values) / max(float(np.sum(squares)), 1e-300) or 1.0
 
 
-def _parts_held_out(classes: NDArray[np.integer], *, few: bool) -> Iterator[NDArray[np.bool_]]:
+def _parts_held_out(classes: Indices, *, few: bool) -> Iterator[NDArray[np.bool_]]:
     """Stratified folds; for few samples all folds of several divisions."""
     rng = np.random.default_rng(0)
     for _ in range(DIVISIONS if few else 1):
@@ -266,13 +258,13 @@ def _parts_held_out(classes: NDArray[np.integer], *, few: bool) -> Iterator[NDAr
             yield part == fold
 
 
-def _both_kinds(classes: NDArray[np.integer]) -> bool:
+def _both_kinds(classes: Indices) -> bool:
     """Whether there are pairs within a class and pairs between classes."""
     sizes = np.bincount(classes)
     return bool(sizes.max() > 1 and np.count_nonzero(sizes) > 1)
 
 
-def scores(Phi: Array, labels: NDArray[np.integer]) -> Array:
+def scores(Phi: Array, labels: Indices) -> Array:
     """ΦᵀTΦ: mean scatter of pairs within classes minus that of pairs between classes."""
     known = labels != UNKNOWN
     rows, classes = Phi[known], labels[known]

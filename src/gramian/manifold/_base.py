@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from gramian.arrays.samples import naming_text, ready, refuse_masked
 from gramian.bounds import sum_of
 from gramian.common import clock
 from gramian.common.parameters import COUNT, Rule, one_of, or_auto
 from gramian.estimators import plotting
-from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.graph import Graph
@@ -105,12 +105,12 @@ class Unfolding(
 
     def _fit(self, X: Any, side: Any) -> Any:
         """Unfold the samples, with a progress plot on request."""
-        if self.progress == "plot":
-            with plotting.pictured(type(self).__name__):
-                return self._fit_whole(X, side)
-        return self._fit_whole(X, side)
+        plot = self.progress == "plot"
+        with plotting.pictured(type(self).__name__) if plot else nullcontext():
+            self._fit_whole(X, side)
+        return self
 
-    def _fit_whole(self, X: Any, side: Any) -> Any:
+    def _fit_whole(self, X: Any, side: Any) -> None:
         """Unfold the samples, or each component of their graph separately."""
         space = self._space(X)
         self._copies = space.copies(X)
@@ -124,7 +124,6 @@ class Unfolding(
             self._describe(X)
         else:
             self._fit_connected(X, side, graph)
-        return self
 
     def _fit_parts(self, X: Any, side: Any) -> None:
         """Fit a copy of the estimator to each component of its graph and combine the results."""
@@ -199,12 +198,8 @@ class Unfolding(
         return Units(self._unit)
 
     def _samples(self, X: Any) -> Any:
-        refuse_masked(X, "X")
         self._check_parameters()
-        with naming_text(X):
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=3
-            )
+        X = validated(self, X, least=3, reset=True)
         if self.metric == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f'metric="precomputed" takes a square matrix of distances, got shape {X.shape}: '
@@ -245,8 +240,9 @@ class Unfolding(
         self.X_fit_ = X
 
     def _describe_edges(self) -> None:
-        """Set the attributes that describe the edges."""
-        self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
+        """Set `edge_error_`; an edge of length 0 is compared with the mean."""
+        found, D = self.graph_.squares_at(self.kernel_factor_), self.graph_.sq_distances
+        self.edge_error_ = float(np.max(np.abs(found - D) / np.where(D > 0, D, D.mean())))
 
     def transform(self, X: Any, *, return_error: bool = False) -> Any:
         """Embed new samples using their nearest neighbours in the fit.
@@ -265,9 +261,7 @@ class Unfolding(
             itself, and close to or above 1 if the position is unreliable.
         """
         check_is_fitted(self)
-        refuse_masked(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        X = ready(X)
+        X = validated(self, X, reset=False)
         single = self.graph_.n_parts == 1 or self._whole
         rank = self.kernel_factor_.shape[1]
         placed, error = self._place(X, rank) if single else self._place_in_parts(X, rank)
@@ -327,14 +321,6 @@ class Unfolding(
         usual = np.maximum(true.mean(axis=1), np.finfo(float).tiny)
         error = np.max(np.abs(squares - true), axis=1) / usual
         return placed, np.where(true.min(axis=1) == 0, 0.0, error)
-
-
-def largest_edge_error(graph: Graph, factor: Array) -> float:
-    """max |d_e − D_e| / D_e; an edge of length 0 is compared with the mean."""
-    i, j = graph.edges.T
-    found = np.sum((factor[i] - factor[j]) ** 2, axis=1)
-    D = graph.sq_distances
-    return float(np.max(np.abs(found - D) / np.where(D > 0, D, D.mean())))
 
 
 def _check_degrees(graph: Graph) -> None:

@@ -31,15 +31,12 @@ METRICS = ("euclidean", "precomputed")
 ALIKE = 1e-6
 """Relative tolerance of d(i, j) and d(j, i)."""
 
-RIDGE = 1e-3
-"""Ridge of a local Gram matrix, relative to its trace."""
-
 
 class Places:
     """Samples given by features, with Euclidean distances."""
 
     def checked(self, X: Any) -> Any:
-        return ready(X)
+        return X
 
     def copies(self, X: Any) -> Copies:
         seen: dict[bytes, int] = {}
@@ -77,7 +74,7 @@ class Distances(Places):
                 f"distances must be symmetric, but d({i}, {j}) = {X[i, j]:g} and "
                 f"d({j}, {i}) = {X[j, i]:g}: pass (D + D.T) / 2 if that is intended"
             )
-        return ready(X)
+        return X
 
     def copies(self, X: Any) -> Copies:
         return Copies.of(connected_components(sp.csr_array(X == 0), directed=False)[1])
@@ -268,15 +265,16 @@ def barycentric(X: Array, reference: Any, near: Indices) -> Array:
     return weights
 
 
-def _barycentric_weights(grams: Array, squares: Array) -> Array:
+def _barycentric_weights(grams: Array, squares: Array, ridge: float = 1e-3) -> Array:
     """The weights for inner products of the neighbours relative to each point, and distances.
 
-    A point that equals one of its neighbours gets the weight 1 for it.
+    A point that equals one of its neighbours gets the weight 1 for it. The ridge is relative to
+    the trace.
     """
     k = squares.shape[1]
     traces = np.trace(grams, axis1=1, axis2=2)
-    ridge = RIDGE * np.where(traces > 0, traces, 1.0) / k
-    grams = grams + ridge[:, None, None] * np.eye(k)
+    size = ridge * np.where(traces > 0, traces, 1.0) / k
+    grams = grams + size[:, None, None] * np.eye(k)
     found = np.linalg.solve(grams, np.ones((len(grams), k, 1)))[:, :, 0]
     found = found / found.sum(axis=1, keepdims=True)
     known = squares.min(axis=1) == 0

@@ -17,6 +17,7 @@ from gramian.estimators.fitting import solve
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import WAVES_SHARE, Graph, smoothest, solve_laplacian
 from gramian.manifold._base import LEAST_SECONDS, STRETCH, Unfolding
+from gramian.manifold._spaces import dense
 from gramian.objectives import LowRankPlusIdentity
 from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
@@ -33,8 +34,9 @@ COARSE = 4
 """Inverse of the share of the remaining time for the starting point."""
 
 MANY, WAVES, ROUGHLY = 5_000, 20, 1e-2
-"""Number of points above which the solve starts from few eigenvectors, their number, and the gap of
-this coarse problem. For 20,000 digits this saves fifty of a hundred and fifty steps."""
+"""Number of points above which the solve starts from few eigenvectors, the number of columns of a
+starting point, and the gap of this coarse problem. For 20,000 digits this saves fifty of a hundred
+and fifty steps."""
 
 
 @with_parameters
@@ -205,23 +207,19 @@ class MVU(Unfolding):
         return Waves(waves).factor(found.factor)
 
 
-FLAT = 20
-"""Number of principal directions that replace samples with more features."""
-
-
 def flat_start(X: Any) -> Array:
     """The centred samples: a kernel with exact edge lengths, except for the part outside the
     leading directions of wide samples.
     """
-    if X.shape[1] > FLAT and min(X.shape) > FLAT:
-        X = TruncatedSVD(FLAT, random_state=0).fit_transform(X)
-    dense = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
-    return np.ascontiguousarray(dense - dense.mean(axis=0))
+    if X.shape[1] > WAVES and min(X.shape) > WAVES:
+        X = TruncatedSVD(WAVES, random_state=0).fit_transform(X)
+    X = dense(X)
+    return np.ascontiguousarray(X - X.mean(axis=0))
 
 
 def ways_from_landmarks(graph: Graph) -> Array:
     """Coordinates from shortest paths to a few points, which do not lengthen any edge."""
-    marks = np.unique(np.linspace(0, graph.n - 1, min(FLAT, graph.n)).astype(int))
+    marks = np.unique(np.linspace(0, graph.n - 1, min(WAVES, graph.n)).astype(int))
     ways = dijkstra(graph.adjacency(np.sqrt(graph.sq_distances)), directed=False, indices=marks)
     return np.ascontiguousarray((ways - ways.mean(axis=1, keepdims=True)).T / np.sqrt(marks.size))
 
