@@ -15,7 +15,7 @@ import gramian as gm
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.graph import Graph, neighbor_graph, smoothest
-from gramian.manifold._copies import Copies
+from gramian.manifold._spaces import Places
 
 TITLE = "Maximum variance unfolding: BILGO-LS, Nesterov's projected gradient and auto"
 PAPER = "BILGO (Hao, Yuan, Ghanem 2013), Table 3, Figures 3 and 4"
@@ -110,8 +110,8 @@ def _points(ctx: Context, name: str) -> Any:
 
 def _graph(X: Any, name: str, table: Table) -> Points:
     """What `MVU` unfolds: equal rows are one point; told in the table."""
-    copies = Copies.of(X)
-    once, mass = X[copies.first], copies.mass
+    copies = Places().copies(X)
+    once, mass = X[copies.first], copies.merge.counts
     parts = neighbor_graph(once, NEIGHBOURS, connect="components").n_parts
     graph = neighbor_graph(once, NEIGHBOURS, connect="mst")
     lengths = graph.sq_distances / graph.sq_distances.mean()

@@ -29,7 +29,7 @@ from gramian.common.random_state import generator
 from gramian.common.storage import storable
 from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
-from gramian.neighbours import nearest
+from gramian.neighbours import nearest, squared_distances
 from gramian.proofs.sparse import SparseForm
 
 Array = NDArray[np.floating]
@@ -59,9 +59,6 @@ SHIFT = 1e-6
 FEW_RESTARTS, WIDE, DENSE = 100, 160, 3000
 """Restarts of a short Krylov space, the size of the next one, and the number of points up to which
 all eigenvalues are computed if that fails, too."""
-
-AS_DENSE = 20_000_000
-"""Number of elements up to which sparse samples are made dense for edge lengths: 160 MB."""
 
 
 @storable
@@ -97,11 +94,15 @@ class Graph:
 
     def renumbered(self, order: Indices) -> tuple[Graph, Indices]:
         """The graph whose point k is point order[k] of this one, and the old index of each edge."""
-        place = np.empty(self.n, dtype=np.int64)
-        place[order] = np.arange(self.n)
-        ends = np.sort(place[self.edges], axis=1)
+        ends = np.sort(np.argsort(order)[self.edges], axis=1)
         sorting = np.argsort(ends[:, 0] * self.n + ends[:, 1])
         return Graph(self.n, ends[sorting], self.sq_distances[sorting], self.recall), sorting
+
+    def squares_at(self, places: Array) -> Array:
+        """The squared lengths of the edges between points at the given places."""
+        i, j = self.edges.T
+        found: Array = np.sum((places[i] - places[j]) ** 2, axis=1)
+        return found
 
     def weights(self, bandwidth: float | str = "auto") -> Array:
         """Gaussian weights exp(−D_e/σ²) of the edges; "auto" uses σ² = median of D_e."""
@@ -164,37 +165,56 @@ def neighbor_graph(
     k, n = whole_number(n_neighbors, "n_neighbors"), X.shape[0]
     if k >= n:
         raise ValueError(f"{n} samples have at most {n - 1} neighbours each, got n_neighbors={k}")
-    if connect not in CONNECT:
-        raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
+    _check_connect(connect)
     near = nearest(X, k, approximate=approximate, device=device)
     pairs = np.column_stack([np.repeat(np.arange(n), k), near.indices.ravel()])
-    graph = _graph(X, pairs, near.recall)
-    if connect == "components" or graph.n_parts == 1:
-        return graph
-    if connect == "error":
-        raise ValueError(disconnected(graph, k))
-    return joined(X, graph, device=device)
+
+    def of_pairs(pairs: Indices) -> Graph:
+        return _graph(X, pairs, near.recall)
+
+    def nearest_outside(asking: Indices, labels: Indices) -> tuple[Indices, Array]:
+        found = nearest(X, 1, queries=X[asking], apart=(labels, labels[asking]), device=device)
+        return found.indices[:, 0], found.sq_distances[:, 0]
+
+    return connected(of_pairs(pairs), k, connect, of_pairs, nearest_outside)
 
 
-@under_own_errstate
-def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
-    """The graph with the shortest edges that connect its components.
+def connected(
+    graph: Graph,
+    k: int,
+    connect: str,
+    of_pairs: Callable[[Indices], Graph],
+    nearest_outside: Callable[[Indices, Indices], tuple[Indices, Array]],
+) -> Graph:
+    """A graph of k neighbours as it is, joined by the shortest edges, or an error: see `connect`.
 
     In each round every component but the largest adds its shortest edge to another one (Borůvka),
-    so distances are computed only from points outside the largest component.
+    so distances are computed only from points outside the largest component. `nearest_outside`
+    returns the nearest point of another component for some points, and its distance.
     """
-    while graph.n_parts > 1:
-        sizes = np.bincount(graph.labels)
-        asking = np.flatnonzero(graph.labels != np.argmax(sizes))
-        labels = (graph.labels, graph.labels[asking])
-        found = nearest(X, 1, queries=X[asking], apart=labels, device=device)
-        length = found.sq_distances[:, 0]
-        order = np.lexsort((length, graph.labels[asking]))
-        _, first = np.unique(graph.labels[asking][order], return_index=True)
-        chosen = order[first]
-        bridges = np.column_stack([asking[chosen], found.indices[chosen, 0]])
-        graph = _graph(X, np.vstack([graph.edges, bridges]), graph.recall)
+    _check_connect(connect)
+    if connect == "error" and graph.n_parts > 1:
+        sizes = np.sort(np.bincount(graph.labels))[::-1]
+        shown = ", ".join(map(str, sizes[:4])) + (", …" if sizes.size > 4 else "")
+        raise ValueError(
+            f"the graph of {k} nearest neighbours falls into {graph.n_parts} components of {shown} "
+            'points: pass connect="mst" to join them by the shortest edges, connect="components" '
+            "to treat each separately, or increase n_neighbors"
+        )
+    while connect == "mst" and graph.n_parts > 1:
+        labels = graph.labels
+        asking = np.flatnonzero(labels != np.argmax(np.bincount(labels)))
+        there, length = nearest_outside(asking, labels)
+        order = np.lexsort((length, labels[asking]))
+        chosen = order[np.unique(labels[asking][order], return_index=True)[1]]
+        bridges = np.column_stack([asking[chosen], there[chosen]])
+        graph = of_pairs(np.vstack([graph.edges, bridges]))
     return graph
+
+
+def _check_connect(connect: str) -> None:
+    if connect not in CONNECT:
+        raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
 
 
 @under_own_errstate
@@ -221,14 +241,6 @@ def canonical_order(X: Any) -> Indices:
         along = rows.T @ v - float(np.sum(v)) * mean
         key = key + (rows @ along - float(mean @ along)) / (unit * rows.shape[0])
     return np.argsort(key, kind="stable")
-
-
-def ranks(X: Any) -> Indices:
-    """The rank of each sample or point in the canonical order."""
-    order = canonical_order(X)
-    found = np.empty_like(order)
-    found[order] = np.arange(order.size)
-    return found
 
 
 @under_own_errstate
@@ -267,14 +279,15 @@ def smoothest(
     clock.check()
     rng = generator(random_state)
     filled, root = _fill(L)
-    if root is not None and not constant and _sums_to_zero(L):
+    constant_vanishes = np.abs(L.sum(axis=0)).max() <= 1e-10 * L.diagonal().max()
+    if root is not None and not constant and constant_vanishes:
         return (_preconditioned if filled else _inverted)(L, m, root, rng)
     start = rng.standard_normal(n)
     shift = -SHIFT * float(L.diagonal().mean())
     try:
         if filled:
             top = 2.0 * float(L.diagonal().max())  # an upper bound on the eigenvalues
-            turned = in_time(sp.csc_array(top * sp.eye_array(n) - L))
+            turned = in_time(L.shape, sp.csc_array(top * sp.eye_array(n) - L).__matmul__)
             values, vectors = eigsh(turned, m + first, which="LA", v0=start, tol=1e-6)
             values = top - values
         else:
@@ -297,7 +310,7 @@ def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Ar
     n = L.shape[0]
     wide = {"ncv": min(n, max(WIDE, 4 * count)), "tol": 1e-10}
     factor = splu(sp.csc_array(L - shift * sp.eye_array(n)), **SYMMETRIC)
-    inverse = _in_time(L.shape, factor.solve)
+    inverse = in_time(L.shape, factor.solve)
     for way in ({"maxiter": FEW_RESTARTS}, wide):
         try:
             found = eigsh(L, count, sigma=shift, v0=start, OPinv=inverse, **way)
@@ -314,36 +327,26 @@ def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
 
     A factor that would take too much of the remaining time counts as such.
     """
-    late = _too_long(L)
-    easy = L.shape[0] <= min(TRIED, FACTORED) and not late
+    n, left = L.shape[0], clock.left()
+    # A sparse factorisation cannot be interrupted.
+    timed = left < clock.ENDLESS and n > DENSE
+    late = timed and UNDERRATED * SparseForm(L).seconds > left
+    easy = n <= min(TRIED, FACTORED) and not late
     if easy or connected_components(L, directed=False)[0] > 1:
-        return late or L.shape[0] > FACTORED, None
+        return late or n > FACTORED, None
     root, whole = _partial_root(L)
     return not whole, root
-
-
-def _too_long(L: sp.csc_array) -> bool:
-    """Whether a sparse factorisation, which cannot be interrupted, may exceed the deadline."""
-    left = clock.left()
-    timed = left < clock.ENDLESS and L.shape[0] > DENSE
-    return timed and UNDERRATED * SparseForm(L).seconds > left
-
-
-def _sums_to_zero(L: sp.csc_array) -> bool:
-    return float(np.abs(L.sum(axis=0)).max()) <= 1e-10 * float(L.diagonal().max())
 
 
 @under_own_errstate
 def solve_laplacian(laplacian: Any, B: Array) -> Array:
     """P⁺B for columns of mean 0, P the Laplacian of a connected graph, by conjugate gradients."""
     root, _ = _partial_root(laplacian)
-    return np.column_stack([_solved(laplacian, root, b) for b in B.T])
-
-
-def _solved(laplacian: Any, root: LinearOperator, b: Array) -> Array:
-    return conjugate_gradient(
-        laplacian.__matmul__, b, steps=1000, precondition=root.matvec, residual=1e-6 * norm(b)
-    ).x
+    options: Any = {"steps": 1000, "precondition": root.matvec}
+    return np.column_stack([
+        conjugate_gradient(laplacian.__matmul__, b, residual=1e-6 * norm(b), **options).x
+        for b in B.T
+    ])  # fmt: skip
 
 
 def _inverted(
@@ -364,25 +367,15 @@ def _preconditioned(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # spare vectors may be inaccurate
         values, vectors = lobpcg(
-            L,
-            block,
-            M=root,
-            Y=np.ones((L.shape[0], 1)),
-            largest=False,
-            tol=1e-4 * float(L.diagonal().mean()),
-            maxiter=100,
-        )
+            L, block, M=root, Y=np.ones((L.shape[0], 1)), largest=False,
+            tol=1e-4 * float(L.diagonal().mean()), maxiter=100,
+        )  # fmt: skip
     order = np.argsort(values)[:m]
     return np.maximum(values[order], 0.0), np.ascontiguousarray(vectors[:, order])
 
 
-def in_time(matrix: Any) -> LinearOperator:
-    """A symmetric matrix whose products check the deadline first."""
-    return _in_time(matrix.shape, lambda V: matrix @ V)
-
-
-def _in_time(shape: tuple[int, int], product: Callable[[Array], Array]) -> LinearOperator:
-    """The operator of a product that checks the deadline first."""
+def in_time(shape: tuple[int, int], product: Callable[[Array], Array]) -> LinearOperator:
+    """The symmetric operator of a product that checks the deadline first."""
 
     def checked(V: Array) -> Array:
         clock.check()
@@ -402,7 +395,7 @@ def _partial_root(laplacian: Any) -> tuple[LinearOperator, bool]:
         W = root @ root.transposed(columns - columns.mean(axis=0))
         return (W - W.mean(axis=0)).reshape(V.shape)
 
-    return _in_time((n, n), product), bool(kept.all())
+    return in_time((n, n), product), bool(kept.all())
 
 
 def _graph(X: Any, pairs: Indices, recall: float) -> Graph:
@@ -411,30 +404,6 @@ def _graph(X: Any, pairs: Indices, recall: float) -> Graph:
     keys = np.sort(pairs.min(axis=1).astype(np.int64) * n + pairs.max(axis=1))
     keys = keys[np.append(True, keys[1:] != keys[:-1])[: keys.size]]
     edges = np.column_stack(np.divmod(keys, n))
-    return Graph(n, edges, _lengths(X, edges), recall)
-
-
-def _lengths(X: Any, edges: Indices) -> Array:
-    """The squared lengths of the edges."""
-    if not sp.issparse(X) or X.shape[0] * X.shape[1] <= AS_DENSE:
-        dense = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X)
-        return cpu.gather_distances(dense, dense, *(cpu.index_array(end) for end in edges.T))
-    lengths = np.empty(len(edges))
-    step = max(1, 4_000_000 // X.shape[1])
-    for start in range(0, len(edges), step):
-        i, j = edges[start : start + step].T
-        gap = X[i] - X[j]
-        square = gap.multiply(gap).sum(axis=1)
-        lengths[start : start + step] = np.ravel(np.asarray(square, dtype=float))
-    return lengths
-
-
-def disconnected(graph: Graph, k: int) -> str:
-    """The error message for a disconnected graph of k nearest neighbours."""
-    sizes = np.sort(np.bincount(graph.labels))[::-1]
-    shown = ", ".join(map(str, sizes[:4])) + (", …" if sizes.size > 4 else "")
-    return (
-        f"the graph of {k} nearest neighbours falls into {graph.n_parts} components of {shown} "
-        'points: pass connect="mst" to join them by the shortest edges, connect="components" to '
-        "treat each separately, or increase n_neighbors"
-    )
+    i, j = (cpu.index_array(end) for end in edges.T)
+    lengths = squared_distances(X, X, i, j) if sp.issparse(X) else cpu.gather_distances(X, X, i, j)
+    return Graph(n, edges, lengths, recall)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import gramian as gm
 from gramian.manifold import MVU, ColoredMVU, RegMVU
-from gramian.manifold._copies import Copies
+from gramian.manifold._spaces import Places
 
 
 def rows(seed=0, kinds=60, n=150):
@@ -22,11 +22,11 @@ def test_negative_zero_equals_zero():
     stored.data[:] = stored.data
     written = sp.csr_array((np.array([0.0]), np.array([1]), np.array([0, 0, 0, 0, 0, 1])), (5, 2))
     for samples in (X, X.astype(np.float32), stored, stored + written):
-        copies = Copies.of(samples)
+        copies = Places().copies(samples)
         assert copies.first.tolist() == [0, 1, 4]
         assert copies.kind.tolist() == [0, 1, 0, 1, 2]
-        assert copies.mass.tolist() == [2.0, 2.0, 1.0]
-    assert not Copies.of(X[:2]).any
+        assert copies.merge.counts.tolist() == [2.0, 2.0, 1.0]
+    assert not Places().copies(X[:2]).any
 
 
 @pytest.mark.parametrize("learner", [MVU, RegMVU, ColoredMVU])
@@ -35,7 +35,7 @@ def test_copies_have_equal_coordinates(learner):
     y = X[:, 0] + 0.1 * X[:, 1]
     fitted = learner(n_neighbors=5).fit(X, y)
     assert fitted.certificate_.relative_gap <= fitted.tol
-    copies = Copies.of(X)
+    copies = Places().copies(X)
     L = fitted.kernel_factor_
     np.testing.assert_array_equal(L, L[copies.first][copies.kind])
     np.testing.assert_allclose(L.mean(axis=0), 0.0, atol=1e-9)
@@ -48,11 +48,11 @@ def test_copies_have_equal_coordinates(learner):
 def test_copies_count_in_variance_and_certificate():
     X = rows(kinds=30, n=60)
     fitted = MVU(n_neighbors=5, tol=1e-4).fit(X)
-    copies = Copies.of(X)
+    copies = Places().copies(X)
     graph = gm.graph.neighbor_graph(X[copies.first], 5, connect="mst")
     unit = graph.sq_distances.mean()
     D = graph.sq_distances / unit
-    problem = gm.problems.mvu(graph.edges, D, graph.n, fitted.nu_, mass=copies.mass)
+    problem = gm.problems.mvu(graph.edges, D, graph.n, fitted.nu_, mass=copies.merge.counts)
     L = fitted.kernel_factor_ / np.sqrt(unit)
     once = L[copies.first]
     i, j = graph.edges.T

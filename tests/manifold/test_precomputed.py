@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 from sklearn.pipeline import make_pipeline
 
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
-from gramian.manifold._distances import both_ways
+from gramian.manifold._spaces import both_ways
 
 N = 60
 RNG = np.random.default_rng(0)

@@ -29,7 +29,6 @@ def go(monkeypatch):
 
     def choose(way):
         monkeypatch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
-        monkeypatch.setattr(front, "COMPILING", 0)
         monkeypatch.setattr(front, "FULL", 1.0)
         monkeypatch.setattr(front, "SMALL", 0)
         monkeypatch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
@@ -197,7 +196,7 @@ def test_rejects_too_many_neighbours(options, most):
         nearest(X, most + 1, **options)
 
 
-def test_compiles_after_enough_work(monkeypatch):
+def test_large_searches_are_compiled(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 5))
     kernels = import_module("gramian.arrays.neighbours")
     expected = front.nearest(X, 3)
@@ -207,21 +206,12 @@ def test_compiles_after_enough_work(monkeypatch):
         asked.append(given)
         return expected.indices, expected.sq_distances
 
-    work = 400.0 * 400 * 105
-    monkeypatch.setattr(front, "PLAIN_WORK", 0.0)
-    monkeypatch.setattr(front, "COMPILING", 2.5 * work)
-    monkeypatch.setattr(front, "_waits", front._Waits())
     monkeypatch.setattr(front._tree, "fits", lambda X: False)
     monkeypatch.setattr(kernels, "search", compiled)
-    monkeypatch.setattr(kernels, "ready", lambda: False)
-    for count in (0, 0, 1):
-        found = front.nearest(X, 3)
-        np.testing.assert_array_equal(found.indices, expected.indices)
+    for limit, count in ((400 * 400 * 105, 0), (400 * 400 * 105 - 1, 1)):
+        monkeypatch.setattr(front, "PLAIN_WORK", limit)
+        np.testing.assert_array_equal(front.nearest(X, 3).indices, expected.indices)
         assert len(asked) == count
-    monkeypatch.setattr(front, "_waits", front._Waits())
-    monkeypatch.setattr(kernels, "ready", lambda: True)
-    front.nearest(X, 3)
-    assert len(asked) == 2
 
 
 def test_is_compiled(tmp_path, monkeypatch):

@@ -14,21 +14,20 @@ from sklearn.base import BaseEstimator
 from gramian.arrays.places import host, place
 from gramian.callbacks import ProgressBar
 from gramian.common import clock
-from gramian.common.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
+from gramian.common.parameters import ABOVE_ZERO, SHARE, TOLERANCE, or_auto, or_none
 from gramian.completion._canonical import Canonical, canonical
-from gramian.completion._path import LEAST_RATINGS
 from gramian.completion._quick import quick, swept
 from gramian.completion._ratings import Ratings
 from gramian.completion._reading import names_of, plain, read
 from gramian.completion._recommender import Factorization, Offsets, Recommender
-from gramian.completion._selection import Solved, Start, by_folds
+from gramian.completion._selection import LEAST_RATINGS, Solved, Start, by_folds
 from gramian.estimators.fitting import AUTO, settle, solve, sweeps_for
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
-from gramian.result import History, Result
+from gramian.result import History
 
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
@@ -38,8 +37,8 @@ LEAST_SWEPT = 20_000
 
 
 @with_parameters
-class CompletionParameters(SolverParameters):
-    """The parameters that all completions have."""
+class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
+    """A matrix of low rank plus offsets, learned from some of its entries."""
 
     lam: float | str = "auto"
     weight_power: float = 0.5
@@ -47,27 +46,21 @@ class CompletionParameters(SolverParameters):
     duplicates: str = "error"
     tol: Any = "auto"
 
-
-class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
-    """A matrix of low rank plus offsets, learned from some of its entries."""
-
     _rules: ClassVar = {
         "lam": or_auto(ABOVE_ZERO),
         "bias_ridge": ABOVE_ZERO,
         "time_limit": or_none(ABOVE_ZERO),
+        "tol": or_auto(TOLERANCE),
         "weight_power": SHARE,
     }
-
-    result_: Result
 
     _auto_tol: ClassVar[float] = AUTO
     """The tolerance of tol="auto" where the optimum is cheap."""
 
     _problem_name: ClassVar[str]
-    """The name of the problem."""
 
     _measure: ClassVar[str]
-    """What `_error` measures, as `path_` names it."""
+    """The name of `_error` in `path_`."""
 
     _pace: ClassVar[int] = 1
     """The cost of a sweep in units of the cost of a sweep of least squares."""
@@ -84,9 +77,9 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
         tags.input_tags.allow_nan = True
         return tags
 
-    @abstractmethod
     def _offsets(self, ratings: Ratings) -> Offsets:
-        """The offsets that the problem is formulated with."""
+        """The offsets that the problem is formulated with, by default 0."""
+        return Offsets(0.0, np.zeros(ratings.shape[0]), np.zeros(ratings.shape[1]))
 
     @abstractmethod
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
@@ -100,25 +93,19 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
         """The error of a factorization of the entries `train` on the held-out entries `test`."""
 
-    @abstractmethod
     def _best_offsets(
         self, problem: Problem, factor: Array, block: Array, given: Offsets
     ) -> Offsets:
         """The optimal offsets of a factor, whose balanced block is [P; Q]."""
+        return given
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Complete the matrix.
 
         Parameters
         ----------
-        X : (rows, cols, values), a frame of three columns, a sparse matrix, or an array
-            The known entries, with any ids of rows and columns; the stored entries of a sparse
-            matrix, and the entries of an array that are not NaN. The names of the columns of a
-            frame are kept in `columns_`: later frames are read by those names.
-        y : ignored
-        sample_weight : array, optional
-            The weight of each entry in the sum of losses, at least 0: one number for each of the
-            triples, or for each row of a matrix.
+        X, y, sample_weight :
+            As in `NuclearCompletion.fit`.
         """
         self._check_parameters()
         return self._fit(self._ratings(X, sample_weight))
@@ -148,6 +135,9 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
         self.row_biases_ = ordered.offsets(0, self.row_biases_)
         self.col_factors_ = ordered.restored(1, self.col_factors_)
         self.col_biases_ = ordered.offsets(1, self.col_biases_)
+        if vars(self).get("_expected") is not None:
+            rows, cols = self._expected
+            self._expected = ordered.restored(0, rows), ordered.restored(1, cols)
 
     def _solved(self, ratings: Ratings) -> Solved:
         """Choose λ and solve: to a held-out error that no longer decreases, or to a tolerance."""
@@ -164,7 +154,12 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
         else:
             start = by_folds(self, ratings)
         problem = self._problem(ratings, start.lam, start.offsets)
-        result = self._minimize(problem, start.factor, clock.elapsed(started))
+        limit = self.time_limit
+        if limit is not None:  # the time that is left, for one step at least
+            limit = max(limit - clock.elapsed(started), sys.float_info.min)
+        result = solve(
+            self, problem, start.factor, rank=self.rank, time_limit=limit, tol=self._tolerance
+        )
         return Solved(result, problem, start)
 
     def _sweeps_pay(self, ratings: Ratings) -> bool:
@@ -176,7 +171,7 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
     def _halves(
         self, ratings: Ratings, lam: float, held: Held | None = None
     ) -> tuple[Any, Offsets]:
-        """The least-squares problems of the sweeps for one λ, and the offsets beside them.
+        """The least-squares problems of the sweeps for one λ, and their offsets.
 
         With held-out entries they keep no reference to the problem.
         """
@@ -230,12 +225,6 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
         rows, cols = (powers(ratings.counts(side), self.weight_power) for side in (0, 1))
         return rows, cols
 
-    def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
-        """The best factor found in the time that is left, after one step at least."""
-        limit = self.time_limit
-        left = None if limit is None else max(limit - spent, sys.float_info.min)
-        return solve(self, problem, init, rank=self.rank, time_limit=left, tol=self._tolerance)
-
     @property
     def _tolerance(self) -> float:
         return self._auto_tol if self.tol == "auto" else float(self.tol)
@@ -255,10 +244,6 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
             self.thresholds_ = found.offsets.thresholds
         self._n_features_out = self.col_factors_.shape[1]
 
-    def _block(self, ratings: Ratings, problem: Problem, factor: Array) -> Array:
-        """[P; Q] of a factor."""
-        return factor
-
     def _factorized(
         self, ratings: Ratings, problem: Problem | None, factor: Array, offsets: Offsets
     ) -> Factorization:
@@ -266,7 +251,10 @@ class Completion(CompletionParameters, Recommender, Kept, BaseEstimator, ABC):
 
         Without a problem, for lack of time, the offsets are those given.
         """
-        block = factor if problem is None else host(self._block(ratings, problem, factor))
+        block = factor if problem is None else host(factor)
+        if problem is not None and ratings.featured:
+            objective: Any = problem.objective
+            block = objective.expanded(block)
         L = balanced(block, ratings.shape[0])
         P, Q = BlockEmbedding(*self._scales(ratings)).halves(L)
         if problem is not None:

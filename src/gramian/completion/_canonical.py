@@ -28,20 +28,15 @@ rounding errors of the values do not change the order."""
 
 @dataclass(frozen=True)
 class Canonical:
-    """Ratings in the canonical order, and the way back.
+    """Ratings in the canonical order, and the order of their ids.
 
-    Attributes
-    ----------
-    ratings : Ratings
-        Row k is row `order[0][k]` of the ratings given, and columns likewise.
-    order : (index array, index array)
-    equal : (index array, index array)
-        For each row, and for each column, the first one that has the same entries.
+    Row k is row `order[0][k]` of the ratings given, and columns likewise.
     """
 
     ratings: Ratings
     order: tuple[Indices, Indices]
     equal: tuple[Indices, Indices]
+    """For each row, and for each column, the first one that has the same entries."""
 
     @property
     def _lines(self) -> tuple[slice, slice]:
@@ -85,9 +80,7 @@ class Canonical:
 
     def restored(self, side: int, lines: NDArray[Any]) -> NDArray[Any]:
         """Lines of rows (side 0) or columns (side 1) in the order of the ids."""
-        found = np.empty_like(lines)
-        found[self.order[side]] = lines
-        return found
+        return lines[np.argsort(self.order[side])]
 
     def offsets(self, side: int, lines: Array) -> Array:
         """Offsets in the order of the ids, with the mean of equal rows or columns."""
@@ -102,9 +95,10 @@ class Canonical:
         return self._by_id(self.ratings.values)
 
     def _by_id(self, entries: NDArray[Any]) -> sp.csr_array:
+        """A matrix of numbers of the entries, in the order of the ids."""
         rows, cols = self.order
         matrix = entries, cols[self.ratings.cols], self.ratings.starts
-        return _reordered(matrix, _inverse(rows), self.ratings.shape)
+        return _reordered(matrix, np.argsort(rows), self.ratings.shape)
 
 
 def canonical(ratings: Ratings) -> Canonical:
@@ -192,7 +186,7 @@ def _mixed(words: Words) -> Words:
 
 def _placed(ratings: Ratings, rows: Indices, cols: Indices) -> Ratings:
     """The ratings with rows and columns in another order."""
-    places = _inverse(cols)[ratings.cols]
+    places = np.argsort(cols).astype(np.int32)[ratings.cols]
 
     def turned(each: Array) -> sp.csr_array:
         return _reordered((each, places, ratings.starts), rows, ratings.shape)
@@ -216,9 +210,3 @@ def _reordered(
     found = sp.csr_array(matrix, shape=shape)[rows]
     found.sort_indices()
     return found
-
-
-def _inverse(order: Indices) -> Indices:
-    places = np.empty_like(order)
-    places[order] = np.arange(order.size, dtype=order.dtype)
-    return places

@@ -10,50 +10,31 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import cpu
-from gramian.arrays.errstate import OwnErrstate
 from gramian.common.parameters import whole_number
 from gramian.completion._ratings import Ratings, joined
-from gramian.completion._reading import gather, has_own_ids, read
-from gramian.completion._recommender import Factorization, Offsets
+from gramian.completion._reading import by_row_and_column, gather, has_own_ids, read
+from gramian.completion._recommender import Factorization, Offsets, Recommender
 from gramian.linalg import conjugate_gradient
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-RESIDUAL = 1e-12
-"""The relative residual at which the conjugate gradients of a row end."""
-
 UPDATE_SWEEPS = 2
 """Number of times that rows and columns with new entries are fitted in turn."""
 
 
-class Updating(OwnErrstate):
-    """A mixin with `transform`, `complete`, `recommend_new` and `update`.
+class Updating(Recommender):
+    """Completions with `transform`, `complete`, `recommend_new` and `update`.
 
     Rows are fitted to the factors of the columns, and vice versa. `_squares` is the loss of entries
     as squares.
     """
 
     lam_: float
-    mean_: float
     biases: bool
     bias_ridge: float
     weight_power: float
     duplicates: str
-    col_factors_: Array
-    col_biases_: Array
-    row_factors_: Array
-    row_biases_: Array
-    col_ids_: NDArray[Any]
-    bounds_: tuple[float, float] | None
-    row_ids_: NDArray[Any]
-    _rows: Any
-    _cols: Any
-    _known: Any
-    _named: Any
-    _factorization: Any
-    _expected: Any
-    """Factors of rows and of columns that their features predict; None without features."""
 
     everywhere = 0.0
     """The weight of the squares of all entries, known or not."""
@@ -70,7 +51,7 @@ class Updating(OwnErrstate):
         X : as in `transform`
         """
         check_is_fitted(self)
-        P, b = self._beside(self._known_part(X)[1])
+        P, b = self._rows_of(self._known_part(X)[1])
         entries = self.mean_ + b[:, None] + self.col_biases_ + P @ self.col_factors_.T
         found: Array = self._factorization.cut(entries)
         return found
@@ -84,7 +65,7 @@ class Updating(OwnErrstate):
             left out. The rows are in the order of the matrix, or of their sorted ids.
         """
         check_is_fitted(self)
-        return self._beside(self._known_part(X)[1])[0]
+        return self._rows_of(self._known_part(X)[1])[0]
 
     def recommend_new(
         self, X: Any, n: int = 10, *, exclude_seen: bool = True
@@ -104,7 +85,7 @@ class Updating(OwnErrstate):
         """
         check_is_fitted(self)
         names, R = self._known_part(X)
-        P, b = self._beside(R)
+        P, b = self._rows_of(R)
         found = Factorization(
             P, self.col_factors_, Offsets(self.mean_, b, self.col_biases_), self.bounds_
         )
@@ -117,7 +98,7 @@ class Updating(OwnErrstate):
         found: Array = fitted.fit(X).transform(X)
         return found
 
-    def _beside(self, R: sp.csr_array) -> tuple[Array, Array]:
+    def _rows_of(self, R: sp.csr_array) -> tuple[Array, Array]:
         """Factors and offsets of rows that a fit with fixed columns would give them."""
         mean = max(float(np.mean(np.diff(self._known.indptr))), 1e-300)
         return self._fitted(R, mean, self.col_factors_, self.col_biases_)
@@ -200,14 +181,10 @@ class Updating(OwnErrstate):
         )[:: 1 - 2 * side]
         R = self._known[places] if side == 0 else sp.csr_array(self._known[:, places].T)
         mean = self._known.nnz / self._known.shape[side]
-        own[0][places], own[1][places] = self._fitted(
-            R, mean, *other, self._expected_at(side, places)
-        )
-
-    def _expected_at(self, side: int, places: Indices) -> Array | None:
-        """The factors of some rows, or columns, that their features predict."""
-        expected = vars(self).get("_expected")  # not in models of early versions
-        return None if expected is None else expected[side][places]
+        expected = vars(self).get("_expected")  # not in older model files
+        if expected is not None:
+            expected = expected[side][places]
+        own[0][places], own[1][places] = self._fitted(R, mean, *other, expected)
 
     def _grown(self, new: Ratings) -> tuple[Indices, Indices]:
         """Add the new entries; the indices of their rows and columns."""
@@ -215,21 +192,25 @@ class Updating(OwnErrstate):
             joined(known, of_new)
             for known, of_new in ((self._rows, new.row_ids), (self._cols, new.col_ids))
         )
-        m, n = len(self._rows), len(self._cols)
         self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
         self.row_factors_, self.row_biases_ = (
-            _spread(part, old_rows, m) for part in (self.row_factors_, self.row_biases_)
+            _spread(part, old_rows, len(self._rows))
+            for part in (self.row_factors_, self.row_biases_)
         )
         self.col_factors_, self.col_biases_ = (
-            _spread(part, old_cols, n) for part in (self.col_factors_, self.col_biases_)
+            _spread(part, old_cols, len(self._cols))
+            for part in (self.col_factors_, self.col_biases_)
         )
         if vars(self).get("_expected") is not None:
-            rows_of, cols_of = self._expected
-            self._expected = _spread(rows_of, old_rows, m), _spread(cols_of, old_cols, n)
-        old, known = self._known, np.repeat(old_rows, np.diff(self._known.indptr))
-        keys = known.astype(np.int64) * n + old_cols[old.indices]
-        more = rows[new.rows].astype(np.int64) * n + cols[new.cols]
-        self._known = _merged(keys, old.data, more, new.values, (m, n))
+            self._expected = (
+                _spread(self._expected[0], old_rows, len(self._rows)),
+                _spread(self._expected[1], old_cols, len(self._cols)),
+            )
+        old = self._known
+        i = np.concatenate([np.repeat(old_rows, np.diff(old.indptr)), rows[new.rows]])
+        j = np.concatenate([old_cols[old.indices], cols[new.cols]])
+        values = np.concatenate([old.data, new.values])
+        self._known = by_row_and_column(i, j, values, self._rows, self._cols, "last").matrix
         return np.unique(rows), np.unique(cols)
 
 
@@ -240,13 +221,14 @@ def ridge_rows(
     *,
     weights: Array | None = None,
     gram: Array | None = None,
+    tol: float = 1e-12,
 ) -> Array:
     """P with rows that minimise ½ Σ_j (p·q_j − R_ij)² + ½ Σ_k penalty_ik p_ik² over the known j.
 
     With weights ω the sum is of ½ ω_ij (p·q_j)² − R_ij p·q_j, and a Gram matrix G adds ½ pᵀGp.
     Conjugate gradients for all rows at once, each with its own step lengths: two sparse products
-    with the pattern of R in each step, and no matrix for a row. In exact arithmetic they end after
-    as many steps as Q has columns; ten times as many are allowed.
+    with the pattern of R in each step, and no matrix for a row, to the relative residual `tol`. In
+    exact arithmetic they end after as many steps as Q has columns; ten times as many are allowed.
     """
     rows = cpu.index_array(np.repeat(np.arange(R.shape[0]), np.diff(R.indptr)))
     cols, Q = cpu.index_array(R.indices), np.ascontiguousarray(Q, dtype=float)
@@ -260,7 +242,7 @@ def ridge_rows(
 
     right = np.asarray(R @ Q)
     steps = 10 * Q.shape[1]
-    return conjugate_gradient(product, right, steps=steps, tol=RESIDUAL, axis=1).x
+    return conjugate_gradient(product, right, steps=steps, tol=tol, axis=1).x
 
 
 def _spread(part: Array, places: Indices, size: int) -> Array:
@@ -268,19 +250,3 @@ def _spread(part: Array, places: Indices, size: int) -> Array:
     out: Array = np.zeros((size, *part.shape[1:]))
     out[places] = part
     return out
-
-
-def _merged(
-    keys: Indices, values: Array, more: Indices, new: Array, shape: tuple[int, int]
-) -> sp.csr_array:
-    """Entries by their sorted keys row·n + column; new entries replace those with the same key."""
-    place = np.searchsorted(keys, more)
-    there = keys[np.minimum(place, keys.size - 1)] == more
-    values = values.copy()
-    values[place[there]] = new[there]
-    order = np.argsort(more[~there], kind="stable")
-    keys = np.insert(keys, place[~there][order], more[~there][order])
-    values = np.insert(values, place[~there][order], new[~there][order])
-    rows, cols = np.divmod(keys, shape[1])
-    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
-    return sp.csr_array((values, cols.astype(np.int32), starts), shape=shape)

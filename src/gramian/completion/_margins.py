@@ -209,11 +209,11 @@ class MarginHalves(Halves):
             z += P[self.rows, -1] + Q[self.upper.neighbour, -1]
         z = z.astype(np.float32, copy=False)
         self.margins.settle(z)
-        bend, targets, beside = self.margins.squares(z)
+        bend, targets, constant = self.margins.squares(z)
         root = np.sqrt(bend)
         scale = root[order]
         fits = replace(
             fits, scale=scale, targets=(root * targets)[order], roots=scale if fits.free else None
         )
         own, other, held = (P, Q, self.lower) if upper else (Q, P, self.upper)
-        return beside + self._refit(fits, held, own, other, steps)
+        return constant + self._refit(fits, held, own, other, steps)

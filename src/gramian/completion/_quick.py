@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.checkpoint import Progress
 from gramian.common import clock
 from gramian.common.random_state import generator
-from gramian.completion._path import HELD_OUT_SHARE, PATH_RANK, PATH_SHARE, falling
-from gramian.completion._progress import StagedProgress
 from gramian.completion._ratings import Ratings
-from gramian.completion._selection import Solved, Start, guess_for_split
+from gramian.completion._selection import (
+    HELD_OUT_SHARE,
+    PATH_RANK,
+    PATH_SHARE,
+    Solved,
+    Start,
+    falling,
+    guess_for_split,
+)
 from gramian.estimators.path import EvidencePath
 from gramian.methods.quick import Quick
 
@@ -23,7 +30,7 @@ Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
 MAX_RANK = 96
-"""Number of columns at most: on MovieLens 1M 24, 64, 96 and 128 columns end at an RMSE of 0.8435,
+"""Largest number of columns: on MovieLens 1M 24, 64, 96 and 128 columns end at an RMSE of 0.8435,
 0.844, 0.8430 and 0.8428, and the cost of a sweep is proportional to their number."""
 
 COLUMNS_PER_ENTRY = 8
@@ -35,20 +42,50 @@ FIRST_SWEEPS, NEXT_SWEEPS = 3, 2
 FINISHING_TIME = 2.0
 """Time of the certificate and the predictions, in units of the time of reading the ratings."""
 
+STAGES = ("path", "still", "whole")
+"""Stages of a fit: λ is chosen, the held-out error no longer decreases, all ratings are swept."""
 
-class Choice(NamedTuple):
-    """λ, its path, and a state of sweeps; no path where λ is given, no state without time."""
+PARAMETERS = (
+    "lam", "biases", "bias_ridge", "weight_power", "rank", "alpha", "feature_weight", "mu",
+    "thresholds",
+)  # fmt: skip
+"""Parameters that must be equal, like the ratings, for one fit to resume another."""
 
-    lam: float
-    path: EvidencePath | None
-    state: Array | None
+
+class StagedProgress(Progress):
+    """The checkpoint of a fit by stages.
+
+    `found` holds the held-out ratings ("held", as bits), the λ tried and their errors ("lams",
+    "errors"), the state of the last sweep and that of the least error ("state", "best"), the last
+    complete stage ("stage"), and the chosen λ and its path ("lam", "path").
+    """
+
+    def __init__(self, model: Any, ratings: Ratings) -> None:
+        given = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
+        seed = model.random_state if isinstance(model.random_state, int) else None
+        mark = {"estimator": type(model).__name__, **given, "random_state": seed}
+        super().__init__(lambda: {**mark, **ratings.mark})
+
+    def done(self, stage: str) -> bool:
+        """Whether an earlier call of the same fit has finished a stage."""
+        reached = self.found.get("stage")
+        return reached in STAGES and STAGES.index(reached) >= STAGES.index(stage)
+
+    def held(self, drawn: Held) -> Held:
+        """The held-out ratings: those of the earlier call, or these."""
+        if not isinstance(drawn, np.ndarray):  # on the workers of a cluster
+            return drawn
+        if "held" not in self.found:
+            self.keep(now=True, held=np.packbits(drawn))
+            return drawn
+        return np.unpackbits(self.found["held"], count=drawn.size).astype(bool)
 
 
 def quick(model: Any, ratings: Ratings) -> Solved:
-    """λ and the end of the sweeps by held-out entries, and the certificate of where they end."""
+    """λ and the end of the sweeps by held-out entries, and the certificate of the last state."""
     limit = np.inf if model.time_limit is None else float(model.time_limit)
     with _sweeps(model, limit) as sweeps:
-        halves, state, start = _whole(model, ratings, sweeps)
+        halves, state, start = SweptFit(model, ratings, sweeps).whole()
         late = clock.left() < FINISHING_TIME * model._pace * sweeps.reading
         if late and not (ratings.featured or ratings.remote):
             sweeps.deadline = min(sweeps.deadline, clock.now())
@@ -62,10 +99,10 @@ def quick(model: Any, ratings: Ratings) -> Solved:
 
 
 def swept(model: Any, ratings: Ratings) -> Start:
-    """Where another solver continues after the sweeps."""
+    """The starting point of another solver after the sweeps."""
     limit = np.inf if model.time_limit is None else PATH_SHARE * float(model.time_limit)
     with _sweeps(model, limit) as sweeps:
-        halves, state, start = _whole(model, ratings, sweeps)
+        halves, state, start = SweptFit(model, ratings, sweeps).whole()
     return replace(start, factor=halves.factor(state))
 
 
@@ -87,133 +124,127 @@ def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
             bar.close()
 
 
-def _whole(model: Any, ratings: Ratings, sweeps: Quick) -> tuple[Any, Array, Start]:
-    """The last sweeps, over all the ratings: their halves, state, λ and offsets."""
-    kept = StagedProgress(model, ratings)
-    lam, path, state = _settled(model, ratings, sweeps, kept)
-    halves, offsets = model._halves(ratings, lam)
-    if state is None:
-        state = halves.scattered(sweeps.rng, _path_columns(model, ratings))
-        sweeps.sweep(halves, state, (FIRST_SWEEPS + NEXT_SWEEPS) * halves.pace)
-    elif not kept.done("whole"):
-        sweeps.sweep(halves, state, NEXT_SWEEPS * halves.pace)
-        _reached(kept, sweeps, "whole", state=ratings.kept(state))
-    return halves, state, Start(lam, path, None, model._swept_offsets(halves, offsets, state))
+class SweptFit:
+    """The stages of a fit by sweeps, each of which a checkpoint can resume."""
 
+    def __init__(self, model: Any, ratings: Ratings, sweeps: Quick) -> None:
+        self.model, self.ratings, self.sweeps = model, ratings, sweeps
+        self.kept = StagedProgress(model, ratings)
+        # As many columns as the entries of a row or column determine.
+        mean = max(ratings.size / sum(ratings.shape), 1.0)
+        columns = model.rank or int(min(COLUMNS_PER_ENTRY * mean, MAX_RANK))
+        self.columns = min(columns, *ratings.shape)
 
-def _reached(kept: StagedProgress, sweeps: Quick, stage: str, **content: Any) -> None:
-    """Store that a stage is complete, unless the time limit or an interrupt ended it."""
-    if not (sweeps.interrupted or sweeps.expired()):
-        kept.keep(now=True, stage=stage, **content)
+    def whole(self) -> tuple[Any, Array, Start]:
+        """The last sweeps, over all the ratings: their halves, state, λ and offsets."""
+        lam, path, state = self._settled()
+        model, sweeps = self.model, self.sweeps
+        halves, offsets = model._halves(self.ratings, lam)
+        if state is None:
+            state = self._scattered(halves)
+            sweeps.sweep(halves, state, (FIRST_SWEEPS + NEXT_SWEEPS) * halves.pace)
+        elif not self.kept.done("whole"):
+            sweeps.sweep(halves, state, NEXT_SWEEPS * halves.pace)
+            self._reached("whole", state=self.ratings.kept(state))
+        return halves, state, Start(lam, path, None, model._swept_offsets(halves, offsets, state))
 
+    def _settled(self) -> tuple[float, EvidencePath | None, Array | None]:
+        """λ, its path unless λ is given, and a state whose held-out error no longer decreases.
 
-def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: StagedProgress) -> Choice:
-    """λ, and a state whose held-out error no longer decreases.
+        Without time to hold entries out, λ is its guess, and there is no state. This is a function
+        of its own so that its arrays are freed before the last sweeps.
+        """
+        model, ratings, sweeps, kept = self.model, self.ratings, self.sweeps, self.kept
+        if kept.done("still"):
+            return self._stored()
+        given = None if model.lam == "auto" else float(model.lam)
+        left = sweeps.deadline - clock.now()
+        if left < model._pace * sweeps.reading and not kept.done("path"):
+            return model._guess(ratings) if given is None else given, None, None
+        held = kept.held(ratings.split(sweeps.rng, HELD_OUT_SHARE))
+        halves, offsets = model._halves(ratings, guess_for_split(model, ratings), held)
+        error_of, held_out = self._held_out_error(halves, offsets, held), int(held.sum())
+        del held
+        path, state = None, None
+        if kept.done("path"):
+            lam, path, state = self._stored()
+        elif given is None:
+            path, state = self._by_path(halves, error_of, held_out)
+            lam = path.value
+        else:
+            lam, state = given, self._scattered(halves)
+            sweeps.sweep(replace(halves, lam=lam), state, FIRST_SWEEPS * halves.pace)
+        state = halves.widened(state, self.columns, sweeps.rng)
+        self._reached("path", lam=lam, state=ratings.kept(state), path=path)
 
-    Without time to hold entries out, λ is its guess, and there is no state. This is a function of
-    its own so that its arrays are freed before the last sweeps.
-    """
-    if kept.done("still"):
-        return _stored(model, ratings, kept)
-    given = None if model.lam == "auto" else float(model.lam)
-    left = sweeps.deadline - clock.now()
-    if left < model._pace * sweeps.reading and not kept.done("path"):
-        return Choice(model._guess(ratings) if given is None else given, None, None)
-    held = kept.held(ratings.split(sweeps.rng, HELD_OUT_SHARE))
-    halves, offsets = model._halves(ratings, guess_for_split(model, ratings), held)
-    error_of, held_out = _held_out_error(model, halves, offsets, ratings, held), int(held.sum())
-    del held
-    if kept.done("path"):
-        lam, path, state = _stored(model, ratings, kept)
-    elif given is None:
+        def error_kept(state: Array) -> float:
+            kept.keep()
+            return error_of(state)
+
+        sweeps.until_still(replace(halves, lam=lam), state, error_kept)
+        self._reached("still", state=ratings.kept(state))
+        return lam, path, state
+
+    def _by_path(
+        self, halves: Any, error_of: Callable[[Array], float], held_out: int
+    ) -> tuple[EvidencePath, Array]:
+        """The path of the held-out error, and the state with the least of it.
+
+        The λ that an earlier call has tried take no sweep.
+        """
+        ratings, sweeps, kept = self.ratings, self.sweeps, self.kept
         until = sweeps.started + PATH_SHARE * (sweeps.deadline - sweeps.started)
-        path, state = _by_path(model, ratings, sweeps, halves, error_of, until, kept, held_out)
-        lam = path.value
-    else:
-        lam, path = given, None
-        state = halves.scattered(sweeps.rng, _path_columns(model, ratings))
-        sweeps.sweep(replace(halves, lam=lam), state, FIRST_SWEEPS * halves.pace)
-    assert state is not None
-    state = halves.widened(state, columns_for(ratings, model.rank), sweeps.rng)
-    _reached(kept, sweeps, "path", lam=lam, state=ratings.kept(state), path=path)
+        tried = dict(zip(kept.found.get("lams", ()), kept.found.get("errors", ()), strict=True))
+        if tried:
+            state, best = (ratings.restored(kept.found[name]) for name in ("state", "best"))
+        else:
+            best = state = self._scattered(halves)
 
-    def error_kept(state: Array) -> float:
-        kept.keep()
-        return float(error_of(state))
+        def error_at(lam: float) -> float:
+            nonlocal best
+            if lam in tried:
+                return tried[lam]
+            count = halves.pace * (NEXT_SWEEPS if tried else FIRST_SWEEPS)
+            sweeps.sweep(replace(halves, lam=lam), state, count)
+            error = error_of(state)
+            if not tried or error < min(tried.values()):
+                best = state.copy()
+            tried[lam] = error
+            states = {"state": ratings.kept(state), "best": ratings.kept(best)}
+            kept.keep(lams=[*tried], errors=[*tried.values()], **states)
+            return error
 
-    sweeps.until_still(replace(halves, lam=lam), state, error_kept)
-    _reached(kept, sweeps, "still", state=ratings.kept(state))
-    return Choice(lam, path, state)
+        def enough() -> bool:
+            return sweeps.interrupted or clock.passed(until)
 
+        measure = self.model._measure
+        path = falling(halves.lam, error_at, enough, measure=measure, held_out=held_out)
+        kept.keep(now=True)
+        return path, best
 
-def _stored(model: Any, ratings: Ratings, kept: StagedProgress) -> Choice:
-    """The λ and the state that an earlier call of the same fit stored."""
-    found = kept.found
-    path = found["path"] if model.lam == "auto" else None
-    return Choice(float(found["lam"]), path, ratings.restored(found["state"]))
+    def _held_out_error(self, halves: Any, offsets: Any, held: Held) -> Callable[[Array], float]:
+        """The error of the held-out entries as a function of a state of the sweeps."""
+        model, ratings = self.model, self.ratings
+        test, bounds = ratings.part(held), model._bounds_for(ratings.span)
+        train = ratings.part(~held) if model._ranks else ratings
 
+        def error(state: Array) -> float:
+            found = model._of_state(halves, ratings, offsets, state)
+            return float(model._error(replace(found, bounds=bounds), test, train))
 
-def columns_for(ratings: Ratings, rank: int | None) -> int:
-    """The number of columns that the entries of a row or column determine, up to `MAX_RANK`."""
-    mean = max(ratings.size / sum(ratings.shape), 1.0)
-    return min(rank or int(min(COLUMNS_PER_ENTRY * mean, MAX_RANK)), *ratings.shape)
-
-
-def _path_columns(model: Any, ratings: Ratings) -> int:
-    return min(PATH_RANK, columns_for(ratings, model.rank))
-
-
-def _by_path(
-    model: Any,
-    ratings: Ratings,
-    sweeps: Quick,
-    halves: Any,
-    error_of: Any,
-    until: float,
-    kept: StagedProgress,
-    held_out: int,
-) -> tuple[EvidencePath, Array]:
-    """λ by the held-out error, and the state with the least of it.
-
-    The λ that an earlier call has tried take no sweep.
-    """
-    tried = dict(zip(kept.found.get("lams", ()), kept.found.get("errors", ()), strict=True))
-    if tried:
-        state, best = (ratings.restored(kept.found[name]) for name in ("state", "best"))
-    else:
-        best = state = halves.scattered(sweeps.rng, _path_columns(model, ratings))
-
-    def error_at(lam: float) -> float:
-        nonlocal best
-        if lam in tried:
-            return tried[lam]
-        count = halves.pace * (NEXT_SWEEPS if tried else FIRST_SWEEPS)
-        sweeps.sweep(replace(halves, lam=lam), state, count)
-        error = float(error_of(state))
-        if not tried or error < min(tried.values()):
-            best = state.copy()
-        tried[lam] = error
-        states = {"state": ratings.kept(state), "best": ratings.kept(best)}
-        kept.keep(lams=[*tried], errors=[*tried.values()], **states)
         return error
 
-    def enough() -> bool:
-        return sweeps.interrupted or clock.passed(until)
+    def _scattered(self, halves: Any) -> Any:
+        """A random state with the columns of the path."""
+        return halves.scattered(self.sweeps.rng, min(PATH_RANK, self.columns))
 
-    path = falling(halves.lam, error_at, enough, measure=model._measure, held_out=held_out)
-    kept.keep(now=True)
-    return path, best
+    def _reached(self, stage: str, **content: Any) -> None:
+        """Store that a stage is complete, unless the time limit or an interrupt ended it."""
+        if not (self.sweeps.interrupted or self.sweeps.expired()):
+            self.kept.keep(now=True, stage=stage, **content)
 
-
-def _held_out_error(
-    model: Any, halves: Any, offsets: Any, ratings: Ratings, held: Held
-) -> Callable[[Array], float]:
-    """The error of the held-out entries as a function of a state of the sweeps."""
-    test, bounds = ratings.part(held), model._bounds_for(ratings.span)
-    train = ratings.part(~held) if model._ranks else ratings
-
-    def error(state: Array) -> float:
-        found = model._of_state(halves, ratings, offsets, state)
-        return float(model._error(replace(found, bounds=bounds), test, train))
-
-    return error
+    def _stored(self) -> tuple[float, EvidencePath | None, Array]:
+        """The λ, its path and the state that an earlier call of the same fit stored."""
+        found = self.kept.found
+        path = found["path"] if self.model.lam == "auto" else None
+        return float(found["lam"]), path, self.ratings.restored(found["state"])

@@ -19,7 +19,6 @@ from gramian.common.storage import storable
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
-PerPart = Callable[[slice], Array]
 
 TABLE_RATIO = 4
 """Integer ids are looked up in a table if its length is at most this multiple of their number."""
@@ -159,28 +158,18 @@ class Ratings:
         Means shrink as if each column and row had `ridge` more entries equal to the overall mean;
         without a ridge no means are subtracted.
         """
-        values: PerPart = self.values.__getitem__
-        if ridge is not None:
-            for side in (1, 0):
-                values = self._less_means(values, side, ridge)
-        square = sum(float(np.sum(np.square(values(part)))) for part in self.parts())
-        return float(np.sqrt(square / self.values.size))
-
-    def _less_means(self, values: PerPart, side: int, ridge: float) -> PerPart:
-        index, sums = (self.rows, self.cols)[side], np.zeros(self.shape[side])
-        for part in self.parts():
-            sums += np.bincount(index[part], values(part), minlength=sums.size)
-        counts, mean = self.counts(side), float(np.sum(sums)) / self.values.size
-        means = (sums - mean * counts) / (counts + ridge)
-        return lambda part: values(part) - mean - means[index[part]]
+        if ridge is None:
+            return float(np.sqrt(np.mean(np.square(self.values))))
+        values = self.values.copy()
+        for side in (1, 0):
+            index, counts, mean = (self.rows, self.cols)[side], self.counts(side), values.mean()
+            sums = np.bincount(index, values, minlength=counts.size)
+            values -= (mean + (sums - mean * counts) / (counts + ridge))[index]
+        return float(np.sqrt(np.mean(np.square(values))))
 
     def split(self, rng: np.random.Generator, share: float) -> Held:
-        """The entries that are held out, drawn a block at a time."""
-        held = np.empty(self.size, dtype=bool)
-        for part in self.parts():
-            drawn = held[part]
-            drawn[:] = rng.random(drawn.size) < share
-        return held
+        """The held-out entries."""
+        return rng.random(self.size) < share
 
     def folds(self, rng: np.random.Generator, folds: int, count: int) -> list[Held]:
         """Up to `count` disjoint splits, each of one in `folds` entries."""

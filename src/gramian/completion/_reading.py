@@ -1,8 +1,9 @@
-"""Reading ratings: triples, data frames, sparse matrices, and arrays with missing entries."""
+"""Reading ratings (triples, frames, sparse matrices, arrays with gaps) and features by ids."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -13,7 +14,8 @@ from sklearn.utils.validation import check_array, validate_data
 
 from gramian.arrays.cpu import counting_sort, index_array
 from gramian.arrays.samples import check_size, is_missing, real_numbers, refuse_masked
-from gramian.completion._ratings import Ids, Ratings
+from gramian.common.storage import storable
+from gramian.completion._ratings import Ids, Ratings, joined
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -21,7 +23,7 @@ Indices = NDArray[np.integer]
 DUPLICATES = ("error", "mean", "sum", "last")
 
 MATRIX_COLUMNS = 8
-"""A frame with fewer columns may be a list of ratings with other columns beside them."""
+"""A frame with fewer columns may be a list of ratings with additional columns."""
 
 COLUMN_NAMES = (
     {"user", "userid", "uid", "row", "rowid", "customer", "customerid", "reviewer", "reviewerid"},
@@ -39,8 +41,6 @@ ROLES = (
     ("rating", "stars", "score", "grade", "overall"),
 )
 """Words in the names of columns of users, items and ratings."""
-
-# --- data frames -------------------------------------------------------------------------
 
 
 def plain(X: Any) -> Any:
@@ -151,9 +151,6 @@ def pair_columns(pairs: Any) -> tuple[Any, Any]:
     return table[:, 0], table[:, 1]
 
 
-# --- ratings -----------------------------------------------------------------------------
-
-
 def read(estimator: Any, X: Any, weights: Any = None, *, reset: bool = True) -> Ratings:
     """The ratings given to an estimator; a matrix is validated as scikit-learn does."""
     if not has_own_ids(X):
@@ -180,8 +177,6 @@ def gather(X: Any, *, duplicates: str = "error", weights: Any = None) -> Ratings
     """
     if duplicates not in DUPLICATES:
         raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
-    if isinstance(X, np.ma.MaskedArray):
-        return _from_matrix(matrix_of(_with_gaps(X)), duplicates, weights)
     if isinstance(X, tuple):
         if len(X) != 3:
             raise ValueError(f"pass (rows, cols, values), three arrays; got {len(X)}")
@@ -189,29 +184,9 @@ def gather(X: Any, *, duplicates: str = "error", weights: Any = None) -> Ratings
             refuse_masked(part, name)
         return _from_triples([np.asarray(part) for part in X], duplicates, weights)
     places = rating_columns(X) if _is_table(X) else None
-    if places is None:
-        return _from_matrix(matrix_of(X), duplicates, weights)
-    return _from_triples([np.asarray(X.iloc[:, k]) for k in places], duplicates, weights)
-
-
-def _with_gaps(X: np.ma.MaskedArray[Any, Any]) -> Array:
-    """The data of a masked array, NaN where it is masked."""
-    if X.dtype.kind not in "iufb":
-        raise ValueError(f"ratings must be numbers, got {X.dtype}")
-    gaps = np.array(X.data, dtype=X.dtype if X.dtype.kind == "f" else float)
-    gaps[np.ma.getmaskarray(X)] = np.nan
-    return gaps
-
-
-def matrix_of(X: Any) -> Any:
-    """A sparse matrix of the known entries, or a dense one with NaN for the others."""
-    if sp.issparse(X):
-        if X.ndim != 2 or 0 in X.shape:
-            raise ValueError(f"the matrix of ratings must have rows and columns, got {X.shape}")
-        coo = sp.coo_array(X)
-        checked_values(np.asarray(coo.data))
-        return coo
-    return check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    if places is not None:
+        return _from_triples([np.asarray(X.iloc[:, k]) for k in places], duplicates, weights)
+    return _from_matrix(X, duplicates, weights)
 
 
 def _from_triples(triples: list[NDArray[Any]], duplicates: str, weights: Any) -> Ratings:
@@ -228,32 +203,41 @@ def _from_triples(triples: list[NDArray[Any]], duplicates: str, weights: Any) ->
     refuse_missing(cols, "column")
     row_ids, i = Ids.of(rows)
     col_ids, j = Ids.of(cols)
-    omega = None if weights is None else _checked_weights(weights, rows.size)
-    return _sorted(i, j, checked_values(values), row_ids, col_ids, duplicates, omega)
+    omega = None if weights is None else checked_weights(weights, rows.size)
+    return by_row_and_column(i, j, checked_values(values), row_ids, col_ids, duplicates, omega)
 
 
 def _from_matrix(X: Any, duplicates: str, weights: Any) -> Ratings:
-    m, n = X.shape
+    """The stored entries of a sparse matrix, or those of an array that are not NaN or masked."""
     if sp.issparse(X):
+        if X.ndim != 2 or 0 in X.shape:
+            raise ValueError(f"the matrix of ratings must have rows and columns, got {X.shape}")
+        X = sp.coo_array(X)
         i, j = X.coords
-        values = np.asarray(X.data, dtype=float)
+        values = checked_values(np.asarray(X.data))
     else:
+        if isinstance(X, np.ma.MaskedArray):
+            if X.dtype.kind not in "iufb":
+                raise ValueError(f"ratings must be numbers, got {X.dtype}")
+            X = np.ma.filled(X.astype(X.dtype if X.dtype.kind == "f" else float), np.nan)
+        X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         i, j = np.nonzero(~np.isnan(X))
         values = X[i, j].astype(float)
     if values.size == 0:
         raise ValueError("there are no ratings: every entry of the matrix is missing")
-    omega = None if weights is None else _checked_weights(weights, m)[i]
-    return _sorted(i, j, values, Ids(np.arange(m)), Ids(np.arange(n)), duplicates, omega)
+    m, n = X.shape
+    omega = None if weights is None else checked_weights(weights, m)[i]
+    return by_row_and_column(i, j, values, Ids(np.arange(m)), Ids(np.arange(n)), duplicates, omega)
 
 
-def _sorted(
+def by_row_and_column(
     i: Indices,
     j: Indices,
     values: Array,
     row_ids: Ids,
     col_ids: Ids,
     duplicates: str,
-    weights: Array | None,
+    weights: Array | None = None,
 ) -> Ratings:
     """The entries by row and column, repeated ones merged as `duplicates` says.
 
@@ -262,12 +246,12 @@ def _sorted(
     check_size(values, "the ratings", least=0.0)
     if weights is not None and not weights.all():
         live = weights > 0
+        if not live.any():
+            raise ValueError("every sample_weight is zero: nothing is left to fit")
         i, j, values, weights = i[live], j[live], values[live], weights[live]
-    i, j = index_array(i), index_array(j)
-    order = None if _in_order(i, j) else by_row(i, j, len(row_ids), len(col_ids))
-    # Copies in any case: a later change of the arrays of the caller must not change the model.
-    i, j, values = _taken(i, order), _taken(j, order), _taken(values, order)
-    weights = None if weights is None else _taken(weights, order)
+    order = by_row(i, j, len(row_ids), len(col_ids))
+    i, j, values = index_array(i)[order], index_array(j)[order], values[order]
+    weights = None if weights is None else weights[order]
     new = np.concatenate([[True], (i[1:] != i[:-1]) | (j[1:] != j[:-1])])
     if not new.all():
         first = np.flatnonzero(new)
@@ -276,16 +260,6 @@ def _sorted(
         values, weights = merged(values, weights, first, duplicates)
         i, j = i[first], j[first]
     return Ratings(i, j, values, row_ids, col_ids, weights)
-
-
-def _taken(each: Any, order: Indices | None) -> Any:
-    return each.copy() if order is None else each[order]
-
-
-def _in_order(i: Indices, j: Indices) -> bool:
-    """Whether the entries are sorted by row and column."""
-    later = (i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] >= j[:-1]))
-    return bool(later.all())
 
 
 def by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
@@ -309,9 +283,6 @@ def merged(
         return sums, None if weights is None else totals / counts
     means = np.add.reduceat(shares * values, first) / totals
     return means, None if weights is None else totals
-
-
-# --- checks ------------------------------------------------------------------------------
 
 
 def _refuse_repeated(i: Indices, j: Indices, first: Indices, row_ids: Ids, col_ids: Ids) -> None:
@@ -340,14 +311,6 @@ def checked_values(values: NDArray[Any]) -> Array:
     return numbers
 
 
-def _checked_weights(given: Any, count: int) -> Array:
-    """`count` weights, finite, none below 0 and some above."""
-    weights = checked_weights(given, count)
-    if not np.any(weights > 0):
-        raise ValueError("every sample_weight is zero: nothing is left to fit")
-    return weights
-
-
 def checked_weights(given: Any, count: int) -> Array:
     """`count` weights, finite and none below 0; all may be 0, as in a part of the ratings."""
     weights = real_numbers(given, "sample_weight")
@@ -366,3 +329,76 @@ def refuse_missing(ids: NDArray[Any], name: str) -> None:
         missing = np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(ids.shape, dtype=bool)
     if missing.any():
         raise ValueError(f"rating {int(missing.argmax())} has no {name} id")
+
+
+@storable
+@dataclass(frozen=True)
+class Scaling:
+    """Standardization of features; constant features become 0."""
+
+    means: Array
+    sizes: Array
+    """Standard deviations, infinite for constant features."""
+
+    @classmethod
+    def of(cls, features: Array) -> Scaling:
+        means, sizes = features.mean(axis=0), features.std(axis=0)
+        sizes = np.where(sizes > 1e-12 * np.maximum(np.abs(means), 1e-300), sizes, np.inf)
+        return cls(means, sizes)
+
+    def __call__(self, features: Array, weight: float) -> Array:
+        """Standardized features, the sum of whose squares in a row is `weight` on average."""
+        live = max(int(np.isfinite(self.sizes).sum()), 1)
+        found: Array = (features - self.means) / self.sizes * np.sqrt(weight / live)
+        return found
+
+
+def read_features(features: Any, name: str) -> tuple[Ids, Array]:
+    """Ids and their features: a frame with ids as its index, (ids, array), or an array."""
+    if isinstance(features, tuple) and len(features) == 2:
+        names, table = np.asarray(features[0]), features[1]
+    elif hasattr(features, "iloc"):
+        names, table = np.asarray(features.index), features.to_numpy()
+    else:
+        table = features
+        names = np.arange(len(table))
+    numbers = real_numbers(table, name)
+    if numbers.ndim != 2 or 0 in numbers.shape:
+        raise ValueError(f"{name} must be a table of rows and features, got shape {numbers.shape}")
+    if names.shape != (len(numbers),):
+        raise ValueError(f"{name} has {len(numbers)} rows, but {names.size} ids")
+    if not np.all(np.isfinite(numbers)):
+        raise ValueError(f"{name} has gaps or infinite numbers: fill them, with means say")
+    refuse_missing(names, name)
+    ids, place = Ids.of(names)
+    if len(ids) < names.size:
+        raise ValueError(f"{name} has the features of an id twice: keep one of them")
+    return ids, numbers[np.argsort(place)]
+
+
+def with_features(
+    ratings: Ratings, side: int, given: Any, weight: float
+) -> tuple[Ratings, Scaling]:
+    """The ratings with standardized features of their rows (side 0) or columns (side 1).
+
+    Ids with features and no entry become rows or columns. The features of ids without any are 0.
+    """
+    name = ("row_features", "col_features")[side]
+    ids, table = read_features(given, name)
+    own = ratings.ids(side)
+    both, old, new = joined(own, ids)
+    if len(both) == len(own) + len(ids):
+        raise ValueError(
+            f"{name} has none of the ids of the ratings, such as {own.names[0]}: "
+            f"it has {ids.names[0]}"
+        )
+    scaling = Scaling.of(table)
+    even = np.zeros((len(both), table.shape[1]))
+    even[new] = scaling(table, 1.0)
+    even *= np.sqrt(weight)
+    place, features = old.astype(np.int32), ratings.features
+    if side == 0:
+        rows = place[ratings.rows]
+        return replace(ratings, rows=rows, row_ids=both, features=(even, features[1])), scaling
+    cols = place[ratings.cols]
+    return replace(ratings, cols=cols, col_ids=both, features=(features[0], even)), scaling

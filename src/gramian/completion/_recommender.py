@@ -14,7 +14,6 @@ from gramian.arrays import cpu
 from gramian.arrays.errstate import OwnErrstate
 from gramian.common import clock
 from gramian.common.parameters import whole_number
-from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._reading import are_names, gather, pair_columns, plain
 from gramian.completion._stored import StoredRows
 
@@ -83,6 +82,63 @@ class Factorization:
         return values if self.bounds is None else np.clip(values, *self.bounds)
 
 
+class Ranking:
+    """The first k columns of every row that has a relevant one, and which of them are relevant.
+
+    nDCG@k = Σ_h hit_h / log₂(h + 1) over the largest value of this sum for the row, h = 1 … k
+    (Järvelin and Kekäläinen 2002, gains 0 and 1). Relevant columns that the model does not know
+    count as not found.
+
+    Parameters
+    ----------
+    rows, cols : index arrays
+        The row and column of each test rating in the model, −1 for an unknown one.
+    good : array of bool
+        Whether each of them is relevant.
+    k : int
+    """
+
+    def __init__(self, rows: Indices, cols: Indices, good: NDArray[np.bool_], k: int) -> None:
+        kept = good & (rows >= 0)
+        self.asked, place, self.relevant = np.unique(
+            rows[kept], return_inverse=True, return_counts=True
+        )  # the rows that get recommendations
+        self.k, self.width = k, int(cols.max(initial=0)) + 1
+        known = cols[kept] >= 0
+        self.keys = np.sort(place[known].astype(np.int64) * self.width + cols[kept][known])
+        self.hits = np.zeros((self.asked.size, k), dtype=bool)
+        self.recommended: set[int] = set()
+
+    def add(self, part: slice, best: Indices) -> None:
+        """Add the columns recommended to some of `asked`."""
+        lines = np.arange(part.start, part.stop, dtype=np.int64)[:, None]
+        found = np.isin(lines * self.width + best, self.keys) & (best < self.width)
+        self.hits[part, : best.shape[1]] = found
+        self.recommended.update(np.unique(best).tolist())
+
+    def gains(self) -> Array:
+        """nDCG@k of each row of `asked`."""
+        discount = 1.0 / np.log2(np.arange(2, self.k + 2))
+        most = np.cumsum(discount)[np.minimum(self.relevant, self.k) - 1]
+        found: Array = self.hits @ discount / most
+        return found
+
+    def scores(self, columns: int) -> dict[str, float]:
+        """The scores that `evaluate` returns, NaN where no row has a relevant column."""
+        count = self.asked.size
+        if count == 0:
+            nothing = dict.fromkeys(("precision", "recall", "ndcg", "coverage"), float("nan"))
+            return {**nothing, "rows": 0}
+        hits = self.hits.sum(axis=1)
+        return {
+            "precision": float(np.mean(hits / self.k)),
+            "recall": float(np.mean(hits / self.relevant)),
+            "ndcg": float(np.mean(self.gains())),
+            "coverage": len(self.recommended) / columns,
+            "rows": count,
+        }
+
+
 class Recommender(OwnErrstate):
     """Predictions by row_factors_, col_factors_, offsets and ids of a completion."""
 
@@ -94,9 +150,12 @@ class Recommender(OwnErrstate):
     bounds_: tuple[float, float] | None
     row_ids_: NDArray[Any]
     col_ids_: NDArray[Any]
+    result_: Any
     _rows: Any
     _cols: Any
     _known: Any
+    _expected: Any
+    """Factors of rows and of columns that their features predict; None without features."""
 
     @property
     def _factorization(self) -> Factorization:
@@ -152,16 +211,12 @@ class Recommender(OwnErrstate):
     def similar_items(self, col: Any, n: int = 10) -> tuple[NDArray[Any], Array]:
         """The columns with the largest cosine similarity of their factors, and the cosines."""
         check_is_fitted(self)
-        place = self._place(self._cols, col, "column")
-        order, cosines = _alike(self.col_factors_, place, whole_number(n, "n"))
-        return self.col_ids_[order], cosines
+        return self._similar(self._cols, self.col_factors_, col, "column", n)
 
     def similar_users(self, row: Any, n: int = 10) -> tuple[NDArray[Any], Array]:
         """The rows with the largest cosine similarity of their factors, and the cosines."""
         check_is_fitted(self)
-        place = self._place(self._rows, row, "row")
-        order, cosines = _alike(self.row_factors_, place, whole_number(n, "n"))
-        return self.row_ids_[order], cosines
+        return self._similar(self._rows, self.row_factors_, row, "row", n)
 
     def evaluate(self, X: Any, *, k: int = 10, relevant: float | None = None) -> dict[str, float]:
         """Errors of predictions and quality of recommendations for ratings not in the fit.
@@ -187,8 +242,12 @@ class Recommender(OwnErrstate):
         j = self._cols.find(ratings.col_ids.names)[ratings.cols]
         predicted, k = self._rated(i, j), whole_number(k, "k")
         good = ratings.values >= (self._relevant(ratings.values) if relevant is None else relevant)
-        ranking = self._lists(i, j, good, k)
-        return scores(predicted - ratings.values, ranking, len(self.col_ids_))
+        errors = predicted - ratings.values
+        return {
+            "rmse": float(np.sqrt(np.mean(errors**2))),
+            "mae": float(np.mean(np.abs(errors))),
+            **self._lists(i, j, good, k).scores(len(self.col_ids_)),
+        }
 
     def _list_gains(self, rows: Any, cols: Any, k: int = 10) -> Array:
         """nDCG@k of lists of k columns, for each row of these entries that is known to the fit."""
@@ -215,16 +274,26 @@ class Recommender(OwnErrstate):
         """Columns and values of the n largest entries of some rows, −inf where none is left."""
         return self._factorization.best(i, n, self._known[i] if exclude_seen else None)
 
-    def _place(self, ids: Any, given: Any, kind: str) -> int:
+    def _similar(
+        self, ids: Any, factors: Array, given: Any, kind: str, n: int
+    ) -> tuple[NDArray[Any], Array]:
+        """The ids of the other lines with the largest cosine similarity to one."""
         place = int(ids.find(_one(given))[0])
         if place < 0:
             raise ValueError(f"{kind} {given!r} is not in the fit")
-        return place
+        count = min(whole_number(n, "n"), len(factors) - 1)
+        lengths = np.linalg.norm(factors, axis=1)
+        cosines = factors @ factors[place] / np.maximum(lengths * lengths[place], 1e-300)
+        cosines[place] = -np.inf
+        if count < 1:
+            return ids.names[:0], np.empty(0)
+        order, found = _leading(cosines[None], count)
+        return ids.names[order[0]], found[0]
 
     def _named(self, X: Any, count: int) -> Any:
         """The first `count` columns of the fit, found in a frame by name; other X unchanged."""
         X = plain(X)
-        columns: Any = getattr(self, "columns_", None)  # not in models of early versions
+        columns: Any = getattr(self, "columns_", None)  # not in older model files
         if not hasattr(X, "iloc") or not are_names(columns):
             return X
         wanted, there = list(columns[:count]), list(X.columns)
@@ -270,15 +339,3 @@ def _leading(entries: Array, n: int) -> tuple[Indices, Array]:
     order = np.argsort(-entries[lines, some], axis=1, kind="stable")
     best = some[lines, order]
     return best, entries[lines, best]
-
-
-def _alike(factors: Array, place: int, n: int) -> tuple[Indices, Array]:
-    """The other lines with the largest cosine similarity to one."""
-    lengths = np.linalg.norm(factors, axis=1)
-    cosines = factors @ factors[place] / np.maximum(lengths * lengths[place], 1e-300)
-    cosines[place] = -np.inf
-    n = min(n, cosines.size - 1)
-    if n < 1:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    order, found = _leading(cosines[None], n)
-    return order[0], found[0]

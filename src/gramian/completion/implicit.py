@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, or_auto
+from gramian.common.parameters import ABOVE_ZERO
 from gramian.completion._base import Completion
-from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
-from gramian.completion._recommender import Factorization, Offsets
+from gramian.completion._recommender import Factorization, Offsets, Ranking
 from gramian.estimators.parameters import with_parameters
 from gramian.problem import Problem
 from gramian.problems.completion import implicit_completion
@@ -53,7 +52,7 @@ class ImplicitCompletion(Updating, Completion):
     Attributes
     ----------
     row_factors_, col_factors_, row_ids_, col_ids_, columns_, lam_, path_, result_, certificate_ :
-        As in `NuclearCompletion`; `path_.rmse` contains 1 − nDCG.
+        As in `NuclearCompletion`; `path_.errors` contains 1 − nDCG.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn, where a matrix was given.
 
@@ -71,7 +70,7 @@ class ImplicitCompletion(Updating, Completion):
 
     alpha: float = 3.0
 
-    _rules: ClassVar = {"alpha": ABOVE_ZERO, "tol": or_auto(TOLERANCE)}
+    _rules: ClassVar = {"alpha": ABOVE_ZERO}
 
     biases = False
     bias_ridge = 1.0
@@ -107,10 +106,6 @@ class ImplicitCompletion(Updating, Completion):
                 "leave such entries out, or use NuclearCompletion for ratings"
             )
 
-    def _offsets(self, ratings: Ratings) -> Offsets:
-        """Zeros: the model has no offsets."""
-        return Offsets(0.0, np.zeros(ratings.shape[0]), np.zeros(ratings.shape[1]))
-
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
         return implicit_completion(
@@ -138,15 +133,10 @@ class ImplicitCompletion(Updating, Completion):
         ranking = Ranking(some.rows, some.cols, np.ones(some.rows.size, dtype=bool), k)
         best, _ = found.best(ranking.asked, k, train.matrix[ranking.asked])
         ranking.add(slice(0, ranking.asked.size), best)
-        return 1.0 - scores(np.zeros(1), ranking, n)["ndcg"]
+        return 1.0 - ranking.scores(n)["ndcg"]
 
     def _relevant(self, values: Array) -> float:
         return -np.inf
-
-    def _best_offsets(
-        self, problem: Problem, factor: Array, block: Array, given: Offsets
-    ) -> Offsets:
-        return given
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

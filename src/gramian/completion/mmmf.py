@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays.places import host
 from gramian.certificate import relative
-from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
+from gramian.common.parameters import ABOVE_ZERO, one_of
 from gramian.completion._base import Completion
 from gramian.completion._margins import (
     MarginHalves,
@@ -82,11 +81,7 @@ class MMMF(Completion):
     biases: bool = True
     bias_ridge: float = 5.0
 
-    _rules: ClassVar = {
-        "mu": ABOVE_ZERO,
-        "thresholds": one_of("learned", "fixed"),
-        "tol": or_auto(TOLERANCE),
-    }
+    _rules: ClassVar = {"mu": ABOVE_ZERO, "thresholds": one_of("learned", "fixed")}
 
     _auto_tol, _sweeps_to_tol = 1e-3, True
 
@@ -107,10 +102,9 @@ class MMMF(Completion):
     def _rated(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> Array:
         return self._levels(self._factorization.values(i, j))
 
-    def _levels(self, scores: Array, thresholds: Array | None = None) -> NDArray[Any]:
-        """The levels of scores, default thresholds those of the fit."""
-        if thresholds is None:  # models of early versions have none
-            thresholds = getattr(self, "thresholds_", self._midway())
+    def _levels(self, scores: Array) -> NDArray[Any]:
+        """The levels of scores."""
+        thresholds = getattr(self, "thresholds_", self._midway())  # not in older model files
         found: NDArray[Any] = self.classes_[np.searchsorted(thresholds, scores)]
         return found
 
@@ -163,13 +157,12 @@ class MMMF(Completion):
 
     def _offsets(self, ratings: Ratings) -> Offsets:
         """Offsets of the scores by ridge regression."""
-        m, n = ratings.shape
         if not self.biases:
-            return Offsets(0.0, np.zeros(m), np.zeros(n))
+            return super()._offsets(ratings)
         scores = 2.0 * self._places(ratings) - (self.classes_.size - 1.0)
         mean = float(np.average(scores, weights=ratings.weights))
         fit = SquaredWithOffsets(
-            scores - mean, ratings.rows, ratings.cols, (m, n), ridge=self.bias_ridge,
+            scores - mean, ratings.rows, ratings.cols, ratings.shape, ridge=self.bias_ridge,
             weight=ratings.weights,
         )  # fmt: skip
         return Offsets(mean, *fit.offsets(0.0 * scores))
@@ -191,10 +184,15 @@ class MMMF(Completion):
 
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
         """The mean absolute error in levels."""
-        thresholds = (
-            self._midway() if found.offsets.thresholds is None else found.offsets.thresholds
-        )
-        return test.mean_error(found, partial(_levels_off, self.classes_, thresholds))
+        thresholds = found.offsets.thresholds
+        if thresholds is None:
+            thresholds = self._midway()
+
+        def levels_off(scores: Array, values: Array) -> Array:
+            levels = np.searchsorted(self.classes_, values)
+            return np.abs(np.searchsorted(thresholds, scores) - levels)
+
+        return test.mean_error(found, levels_off)
 
     def _finish(self, ratings: Ratings, solved: Solved) -> None:
         super()._finish(ratings, solved)
@@ -209,17 +207,9 @@ class MMMF(Completion):
         """The objective without smoothing at the result."""
         loss, image = objective.loss, objective.image(self.result_.factor)
         sharp = loss.smoothed(1e-12)
-        hinges = (
-            sharp.value_at(image.z, loss.thresholds(image.z))
-            if self._learned
-            else sharp.value(image.z)
-        )
-        return float(hinges + image.linear)
-
-
-def _levels_off(classes: Array, thresholds: Array, scores: Array, values: Array) -> Array:
-    """The number of levels between predictions and values."""
-    return np.abs(np.searchsorted(thresholds, scores) - np.searchsorted(classes, values))
+        if self._learned:
+            return float(sharp.value_at(image.z, loss.thresholds(image.z)) + image.linear)
+        return float(sharp.value(image.z) + image.linear)
 
 
 def _each(offsets: Offsets, ratings: Ratings) -> Array:

@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.places import host, moved, place
 from gramian.arrays.samples import real_numbers
-from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
+from gramian.common.parameters import ABOVE_ZERO, Rule
 from gramian.completion._base import Completion
-from gramian.completion._canonical import Canonical
-from gramian.completion._features import Scaling, with_features
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
+from gramian.completion._reading import Scaling, with_features
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.completion._selection import Solved
 from gramian.estimators.parameters import with_parameters
@@ -93,7 +92,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         The names of the columns for row, column and value in the frame of the fit; on the command
         line also their positions, as int, in a file without a header.
     lam_ : float
-    path_ : Path
+    path_ : EvidencePath
         The λ of lam="auto" and their held-out errors; `path_.plot()` draws them. There is none
         with fewer than 50 entries, with equal entries, or without time to hold entries out.
     bounds_ : (float, float) or None
@@ -122,7 +121,6 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     feature_weight: float = 0.03
 
     _rules: ClassVar = {
-        "tol": or_auto(TOLERANCE),
         "feature_weight": ABOVE_ZERO,
         "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
     }
@@ -163,63 +161,42 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             features and no entry are rows of the model, with factors from their features.
         """
         self._check_parameters()
+        # Without a variable, so that `_fit` can free the ratings in the given order.
         return self._fit(
             self._with_features(self._ratings(X, sample_weight), row_features, col_features)
         )
 
-    def _with_features(self, ratings: Ratings, row_features: Any, col_features: Any) -> Ratings:
+    def _with_features(self, ratings: Ratings, *both: Any) -> Ratings:
         """The ratings with standardized features, and a row or column for each id of them."""
-        self._refuse_features(row_features, col_features)
-        scalings: list[Scaling | None] = []
-        for side, features in enumerate((row_features, col_features)):
-            scaling = None
-            if features is not None:
-                ratings, scaling = with_features(ratings, side, features, self.feature_weight)
-            scalings.append(scaling)
-        self._scaling = scalings[0]
+        self._scaling: Scaling | None = None
+        for side, features in enumerate(both):
+            if features is None:
+                continue
+            if not self.biases:
+                raise ValueError("features are fitted together with offsets: omit biases=False")
+            if not place(self.device).is_host:
+                raise ValueError(
+                    f"features are fitted on the processor: leave device={self.device!r} out"
+                )
+            ratings, scaling = with_features(ratings, side, features, self.feature_weight)
+            if side == 0:
+                self._scaling = scaling
         return ratings
-
-    def _refuse_features(self, *features: Any) -> None:
-        """Reject parameters that features do not support."""
-        if all(each is None for each in features):
-            return
-        if not self.biases:
-            raise ValueError("features are fitted beside offsets: leave biases=False out")
-        if not place(self.device).is_host:
-            raise ValueError(
-                f"features are fitted on the processor: leave device={self.device!r} out"
-            )
-
-    def _restore(self, ordered: Canonical) -> None:
-        super()._restore(ordered)
-        if self._expected is not None:
-            self._expected = tuple(
-                ordered.restored(side, lines) for side, lines in enumerate(self._expected)
-            )
 
     def _offsets(self, ratings: Ratings) -> Offsets:
         """The mean; the problem contains the offsets of rows and columns."""
-        m, n = ratings.shape
-        mean = ratings.mean * self.biases
-        return Offsets(mean, np.zeros(m), np.zeros(n))
+        return replace(super()._offsets(ratings), mean=ratings.mean * self.biases)
 
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
         row_features, col_features = ratings.features
         return nuclear_completion(
-            ratings.rows,
-            ratings.cols,
-            ratings.values,
-            ratings.shape,
-            lam,
-            row_scale=rows,
-            col_scale=cols,
+            ratings.rows, ratings.cols, ratings.values, ratings.shape, lam,
+            row_scale=rows, col_scale=cols, weights=ratings.weights,
             ridge=self.bias_ridge if self.biases else None,
-            weights=ratings.weights,
             centre=(offsets or self._offsets(ratings)).mean,
-            row_features=row_features,
-            col_features=col_features,
-        )
+            row_features=row_features, col_features=col_features,
+        )  # fmt: skip
 
     def _guess(self, ratings: Ratings) -> float:
         """λ for noise of the size of the entries less their offsets."""
@@ -231,7 +208,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return LAM_PER_NOISE * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
-        return float(np.sqrt(test.mean_error(found, _square)))
+        return float(np.sqrt(test.mean_error(found, lambda p, values: np.square(p - values))))
 
     def _best_offsets(
         self, problem: Problem, factor: Array, block: Array, given: Offsets
@@ -244,27 +221,22 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         rows, cols = objective.loss.offsets(objective.entries.bilinear(L, L))
         return replace(given, rows=host(rows), cols=host(cols))
 
-    def _block(self, ratings: Ratings, problem: Problem, factor: Array) -> Array:
-        objective: Any = problem.objective
-        return objective.expanded(host(factor)) if ratings.featured else factor
-
     def _finish(self, ratings: Ratings, solved: Solved) -> None:
         super()._finish(ratings, solved)
-        priors = (None, None)
-        if solved.problem is not None:
-            priors = getattr(solved.problem.objective, "priors", priors)
-        both = self.row_factors_, self.col_factors_
-        found = [
-            None if prior is None else prior.coefficients(factors)
-            for prior, factors in zip(priors, both, strict=True)
-        ]
-        self.row_coefficients_, self.col_coefficients_ = found
-        self._expected = None
-        if ratings.featured:
-            self._expected = tuple(
-                np.zeros_like(factors) if prior is None else prior.features @ of_side
-                for prior, factors, of_side in zip(priors, both, found, strict=True)
-            )
+        self.row_coefficients_ = self.col_coefficients_ = self._expected = None
+        if not ratings.featured:
+            return
+        assert solved.problem is not None
+        objective: Any = solved.problem.objective
+        coefficients, expected = [], []
+        for prior, factors in zip(
+            objective.priors, (self.row_factors_, self.col_factors_), strict=True
+        ):
+            found = None if prior is None else prior.coefficients(factors)
+            coefficients.append(found)
+            expected.append(0 * factors if prior is None else prior.features @ found)
+        self.row_coefficients_, self.col_coefficients_ = coefficients
+        self._expected = tuple(expected)
 
     def complete_features(self, row_features: Any) -> Array:
         """Predict all entries of new rows from their features: μ + c_j + x_iᵀΦ·q_j.
@@ -296,10 +268,6 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return None
         low, high = span if isinstance(self.bounds, str) else self.bounds
         return float(low), float(high)
-
-
-def _square(predicted: Array, values: Array) -> Array:
-    return np.square(predicted - values)
 
 
 def _are_bounds(given: Any) -> bool:

@@ -43,7 +43,7 @@ def leave_last_out(rows: ArrayLike, times: ArrayLike, *, n: int = 1) -> Mask:
     Parameters
     ----------
     rows : array of shape (p,)
-        The row, say user, of each rating.
+        The row (for example the user) of each rating.
     times : array of shape (p,)
         Values that can be ordered; of equal times, those given later count as later.
     n : int

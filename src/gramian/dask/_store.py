@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramian.arrays.cpu import counting_sort
-from gramian.completion._path import HELD_OUT_SHARE
 from gramian.completion._ratings import TABLE_RATIO, Ids
 from gramian.completion._reading import (
     DUPLICATES,
@@ -29,6 +28,7 @@ from gramian.completion._reading import (
     names_of,
     rating_columns,
 )
+from gramian.completion._selection import HELD_OUT_SHARE
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import (
     files_of,

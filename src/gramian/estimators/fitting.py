@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
 
+from gramian.arrays.samples import naming_text, ready, refuse_masked
 from gramian.common import clock
 from gramian.methods.columns import columns_by_size
 from gramian.problem import Problem
@@ -71,3 +73,14 @@ def principal(factor: Array) -> Array:
     turned = (factor @ turn)[:, kept]
     largest = turned[np.argmax(np.abs(turned), axis=0), np.arange(turned.shape[1])]
     return np.ascontiguousarray(turned * np.where(largest < 0, -1.0, 1.0))
+
+
+def validated(estimator: Any, X: Any, *, sparse: Any = "csr", least: int = 1, reset: bool) -> Any:
+    """The samples of an estimator, validated as scikit-learn does; masked arrays are rejected."""
+    refuse_masked(X, "X")
+    kinds = [np.float64, np.float32]
+    with naming_text(X):
+        X = validate_data(
+            estimator, X, accept_sparse=sparse, dtype=kinds, ensure_min_samples=least, reset=reset
+        )
+    return ready(X)

@@ -4,7 +4,7 @@
 first is the baseline (nothing is learned). If candidates are mixtures of one model with the
 baseline, the smallest error decides, with ties resolved in favour of the model (`least`). If each
 candidate is a separate model, it must beat the baseline significantly (`earned`). Completions have
-their own rule (`completion/_path.py`).
+their own rule (`completion/_selection.py`).
 """
 
 from __future__ import annotations

@@ -11,27 +11,23 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric
 
-from gramian.arrays.samples import naming_text, ready, refuse_masked
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
 from gramian.estimators import plotting
-from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order, neighbor_graph, normalized_laplacian, smoothest
-from gramian.kernel._clusters import k_means, linked_clusters, share_met
+from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._held_out import HeldOutLinks, unit_rows
-from gramian.kernel._links import UNKNOWN, Links, gather, known_labels, row_names
+from gramian.kernel._links import UNKNOWN, gather, known_labels, row_names
 from gramian.neighbours import nearest
 from gramian.problem import Problem
 from gramian.result import Result
 
 Array = NDArray[np.floating]
-
-STARTS = 10
-"""Number of k-means initialisations."""
 
 
 @with_parameters
@@ -99,25 +95,20 @@ class LinkedKernel(
         self._check_parameters()
         self._row_names = row_names(X)
         X = self._samples(X)
-        given = (y, must_link, cannot_link, links)
-        if all(part is None for part in given):
+        if all(part is None for part in (y, must_link, cannot_link, links)):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; labels "
                 "(-1 where unknown), must_link, cannot_link or links say what the kernel is to keep"
             )
         self.links_ = gather(
-            X.shape[0],
-            y,
-            must_link,
-            cannot_link,
-            links,
-            targets,
-            weights,
-            names=self._row_names,
-            order=canonical_order(X),
-        )
+            X.shape[0], y, must_link, cannot_link, links, targets, weights,
+            names=self._row_names, order=canonical_order(X),
+        )  # fmt: skip
         self.n_clusters_ = self._number_of_clusters(y, X.shape[0])
-        self._fit_to(X)
+        self.laplacian_ = self._laplacian(X)
+        self.X_fit_ = X
+        self._prepare()
+        self._learn_from(None)
         return self
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **links: Any) -> Array:
@@ -162,14 +153,7 @@ class LinkedKernel(
         X holds those of the new samples to the samples of the fit.
         """
         check_is_fitted(self)
-        refuse_masked(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._interpolated(X, self.kernel_factor_)
-
-    def _waves_of(self, X: Any) -> Array:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        assert self._waves_kept is not None
-        return self._interpolated(X, self._waves_kept)
+        return self._interpolated(validated(self, X, reset=False), self.kernel_factor_)
 
     def _interpolated(self, X: Any, values: Array) -> Array:
         """Rows for samples: the weighted mean of the rows of their neighbours in the fit."""
@@ -183,7 +167,8 @@ class LinkedKernel(
         found = nearest(self.X_fit_, k, queries=X)
         near, squares = found.indices, found.sq_distances
         shares = np.exp(-(squares - squares[:, :1]) / self._square)
-        shares[_equal_rows(X, self.X_fit_[near[:, 0]])] = np.eye(1, near.shape[1])
+        equal = np.asarray(abs(X - self.X_fit_[near[:, 0]]).sum(axis=1)).ravel() == 0
+        shares[equal] = np.eye(1, near.shape[1])
         shares /= shares.sum(axis=1, keepdims=True)
         return np.einsum("ik,ikc->ic", shares, values[near])
 
@@ -191,7 +176,10 @@ class LinkedKernel(
         """The clusters of samples, including new ones."""
         check_is_fitted(self)
         self._check_clusters()
-        rows = self._rows(self.transform(X), None if self.shrinkage_ == 0 else self._waves_of(X))
+        waves = self._waves_kept
+        if waves is not None:
+            waves = self._interpolated(validated(self, X, reset=False), waves)
+        rows = self._rows(self.transform(X), waves)
         return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers_))
 
     def plot(self, at: ArrayLike | None = None, *, most_links: int = 200) -> Any:
@@ -210,7 +198,7 @@ class LinkedKernel(
         self._check_clusters()
         clusters, count = self.labels_, int(self.n_clusters_ or 1)
         waves = smoothest(self.laplacian_, count, constant=True)[1]
-        before = k_means(self._k_means(), unit_rows(waves))[0]
+        before = linked_clusters(unit_rows(waves), None, self._k_means())[0]
         places = self._places() if at is None else check_array(at, dtype=float, input_name="at")
         drawn = {"must-link": self.links_.must, "cannot-link": self.links_.cannot}
         some = {
@@ -220,12 +208,6 @@ class LinkedKernel(
         return plotting.before_and_after(places, (before, clusters), titles, some)
 
     # --- fitting -----------------------------------------------------------------------
-
-    def _fit_to(self, X: Any) -> None:
-        self.laplacian_ = self._laplacian(X)
-        self.X_fit_ = X
-        self._prepare()
-        self._learn_from(None)
 
     def _prepare(self) -> None:
         """Precompute quantities of the Laplacian."""
@@ -238,7 +220,7 @@ class LinkedKernel(
         self.kernel_factor_ = principal(factor)
         self._choose_shrinkage(judged)
         self._n_features_out = self.kernel_factor_.shape[1]
-        self.constraint_violation_ = violation(self.links_, self.kernel_factor_)
+        self.constraint_violation_ = self.links_.violation(self.kernel_factor_)
         for name in ("labels_", "cluster_centers_", "links_met_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.n_clusters_ is not None:
@@ -247,17 +229,13 @@ class LinkedKernel(
     def _cluster(self) -> None:
         """k-means on the unit sphere, on which the kernel places the samples (thesis eq. 3.6)."""
         rows = self._rows(self.kernel_factor_, self._waves_kept)
-        if self._keeps_links:
-            self.labels_, self.cluster_centers_ = linked_clusters(
-                rows, self.links_, self._k_means()
-            )
-        else:
-            self.labels_, self.cluster_centers_ = k_means(self._k_means(), rows)
+        links = self.links_ if self._keeps_links else None
+        self.labels_, self.cluster_centers_ = linked_clusters(rows, links, self._k_means())
         self.links_met_ = share_met(self.links_, self.labels_)
 
     def _rows(self, factor: Array, waves: Array | None) -> Array:
         """Normalised rows of the kernel, combined with those of the eigenvectors by β."""
-        if self.shrinkage_ == 0:
+        if self.shrinkage_ == 0 or waves is None:
             return unit_rows(factor)
         both = np.sqrt(1 - self.shrinkage_) * unit_rows(factor)
         return np.hstack([both, np.sqrt(self.shrinkage_) * unit_rows(waves)])
@@ -280,12 +258,7 @@ class LinkedKernel(
         return graph.laplacian(affinities, normalized=True)
 
     def _samples(self, X: Any) -> Any:
-        refuse_masked(X, "X")
-        with naming_text(X):
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-            )
-        X = ready(X)
+        X = validated(self, X, least=2, reset=True)
         if self.affinity == "nearest_neighbors":
             return X
         if X.shape[0] != X.shape[1]:
@@ -307,7 +280,7 @@ class LinkedKernel(
         return int(np.unique(labels[labels != UNKNOWN]).size)
 
     def _k_means(self) -> KMeans:
-        return KMeans(self.n_clusters_, n_init=STARTS, random_state=for_sklearn(self.random_state))
+        return KMeans(self.n_clusters_, n_init=10, random_state=for_sklearn(self.random_state))
 
     def _check_clusters(self) -> None:
         if self.n_clusters_ is None:
@@ -316,22 +289,8 @@ class LinkedKernel(
     def _places(self) -> Array:
         if self.affinity != "nearest_neighbors":
             return smoothest(self.laplacian_, 3, constant=True)[1][:, 1:]
-        if self.X_fit_.shape[1] <= 2:
-            X = self.X_fit_
+        X = self.X_fit_
+        if X.shape[1] <= 2:
             return plotting.flat(np.asarray(X.toarray() if sp.issparse(X) else X))
-        if sp.issparse(self.X_fit_):
-            return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(self.X_fit_))
-        centred = self.X_fit_ - self.X_fit_.mean(axis=0)
-        return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
-
-
-def violation(links: Links, factor: Array) -> float:
-    """max |Z_ij − T_ij| over the links and the diagonal, whose targets are 1."""
-    i, j = links.pairs.T
-    linked = np.einsum("er,er->e", factor[i], factor[j]) - links.targets
-    own = np.sum(factor * factor, axis=1) - 1.0
-    return float(max(np.abs(linked).max(initial=0.0), np.abs(own).max()))
-
-
-def _equal_rows(X: Any, Z: Any) -> NDArray[np.bool_]:
-    return np.asarray(abs(X - Z).sum(axis=1)).ravel() == 0
+        X = X if sp.issparse(X) else X - X.mean(axis=0)
+        return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(X))

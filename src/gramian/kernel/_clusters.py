@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
 
 from gramian.common import clock
 from gramian.graph import canonical_order
@@ -22,29 +23,29 @@ MAX_KMEANS_STEPS = 20
 """Largest number of k-means iterations."""
 
 
-def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Array]:
-    """Labels and centres of k-means on the rows, satisfying the links where possible.
+def linked_clusters(rows: Array, links: Links | None, means: KMeans) -> tuple[Pairs, Array]:
+    """Labels and centres of k-means on the rows, satisfying the links, if any, where possible.
 
     Samples joined by must-links are one point with their total weight. Cannot-linked points are
     assigned in order of the fewest remaining choices (Brélaz's order for graph colouring), each to
     the nearest centre that no partner has.
     """
-    groups = links.groups
-    sizes = np.bincount(groups).astype(float)
-    if sizes.size <= means.n_clusters:
+    if links is None or links.merge.counts.size <= means.n_clusters:
         return k_means(means, rows)
-    S = sp.csr_array((1.0 / sizes[groups], (groups, np.arange(groups.size))))
-    points = S @ rows
+    merge = links.merge
+    sizes, points = merge.counts, merge.coordinates(rows)
     centres = k_means(means, points, sizes)[1]
     conflicts = _conflicts(links, sizes.size)
     labels = np.full(sizes.size, -1)
     for _ in range(MAX_KMEANS_STEPS):
         before = labels
-        labels = _kept_apart(_squares(points, centres), conflicts)
+        labels = _kept_apart(euclidean_distances(points, centres, squared=True), conflicts)
         if np.array_equal(before, labels) or clock.left() <= 0:
             break
-        centres = _centres(points, sizes, labels, centres)
-    return labels[groups], centres
+        for cluster in np.unique(labels):  # an empty cluster keeps its centre
+            own = labels == cluster
+            centres[cluster] = np.average(points[own], axis=0, weights=sizes[own])
+    return labels[links.groups], centres
 
 
 def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pairs, Array]:
@@ -58,9 +59,7 @@ def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pai
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(points[order], sample_weight=None if sizes is None else sizes[order])
-    labels = np.empty(order.size, dtype=means.labels_.dtype)
-    labels[order] = means.labels_
-    return labels, means.cluster_centers_
+    return means.labels_[np.argsort(order)], means.cluster_centers_
 
 
 def share_met(links: Links, labels: Pairs) -> float:
@@ -102,20 +101,3 @@ def _conflicts(links: Links, size: int) -> sp.csr_array:
     i, j = links.groups[links.cannot].T
     ones = np.ones(2 * i.size)
     return sp.csr_array((ones, (np.append(i, j), np.append(j, i))), shape=(size, size))
-
-
-def _centres(points: Array, sizes: Array, labels: Pairs, centres: Array) -> Array:
-    """The means of the clusters; an empty cluster keeps its centre."""
-    k = centres.shape[0]
-    shares = sp.csr_array((sizes, (labels, np.arange(labels.size))), shape=(k, labels.size))
-    total = np.asarray(shares.sum(axis=1)).ravel()
-    sums: Any = shares @ points
-    return np.where(total[:, None] > 0, sums / np.maximum(total, 1e-300)[:, None], centres)
-
-
-def _squares(points: Array, centres: Array) -> Array:
-    return (
-        np.sum(points * points, axis=1)[:, None]
-        - 2 * points @ centres.T
-        + np.sum(centres * centres, axis=1)
-    )

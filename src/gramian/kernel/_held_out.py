@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize
 
 from gramian.common import clock
 from gramian.estimators.path import EvidencePath, chosen_by, difference, earned, misplaced
-from gramian.graph import ranks, smoothest
+from gramian.graph import canonical_order, smoothest
 from gramian.kernel._links import Links
 from gramian.result import Result
 
@@ -23,7 +23,8 @@ SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 """β, from spectral clustering to the learned kernel alone."""
 
 FOLDS, FEWEST, ROUGH = 3, 20, 1e-2
-"""Number of folds, links of each kind required, and the tolerance of kernels for selection only."""
+"""Number of folds, smallest number of links of each kind, or of labels, that are held out, and the
+tolerance of kernels for selection only."""
 
 DOUBT = 1.0
 """Standard errors by which another weight must be better to be selected."""
@@ -33,6 +34,8 @@ FILLED = 0.25
 
 MANY = 2000
 """Number of samples above which no kernels are fitted for selection."""
+
+MEASURE = "1 − AUC of links"
 
 
 class HeldOutLinks:
@@ -59,30 +62,29 @@ class HeldOutLinks:
         for name in ("path_", "setting_path_"):
             self.__dict__.pop(name, None)
         self._waves_kept: Array | None = None
-        settings, enough = self._settings(), self._enough
+        settings = self._settings()
         self._take(settings[0])
-        if not enough or not (len(settings) > 1 or self._may_choose):
+        if not self._enough or not (len(settings) > 1 or self._may_choose):
             return None
         try:
             self._keep_waves()
-            judged = [self._misses(setting) for setting in settings]
+            folds = self._folds()
+            judged = [self._misses(setting, folds) for setting in settings]
         except clock.TimeUpError:
             return None
         place = self._choose_setting(settings, judged) if len(settings) > 1 else 0
         self._take(settings[place])
         return judged[place] if self._may_choose else None
 
+    _setting = ""
+    """The name of the model's own parameter that is selected, too."""
+
     def _settings(self) -> tuple[float, ...]:
-        """Candidate values of the model's own parameter; the first is the default unless another
-        is clearly better.
-        """
+        """Its candidates; the first is used unless another is clearly better."""
         return (0.0,)
 
     def _take(self, setting: float) -> None:
-        """Use one of these settings."""
-
-    _setting = ""
-    """The name of that parameter."""
+        """Use one of them."""
 
     @property
     def _enough(self) -> bool:
@@ -90,9 +92,9 @@ class HeldOutLinks:
         links = self.links_
         return min(len(links.must), len(links.cannot)) >= FEWEST and links.n <= MANY
 
-    def _misses(self, setting: float) -> list[Array]:
+    def _misses(self, setting: float, folds: NDArray[np.integer]) -> list[Array]:
         """The errors of links for kernels fitted without them: a row for each β, by kind."""
-        losses = [self._misplaced(setting, fold) for fold in range(FOLDS)]
+        losses = [self._misplaced(setting, folds == fold) for fold in range(FOLDS)]
         return [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
 
     def _choose_setting(self, settings: tuple[float, ...], judged: list[list[Array]]) -> int:
@@ -103,14 +105,10 @@ class HeldOutLinks:
             for kinds in zip(*judged, strict=True)
         ]
         self.setting_path_: EvidencePath = chosen_by(
-            losses,
-            settings,
-            parameter=self._setting,
-            measure="1 − AUC of links",
-            nothing=f"{self._setting} = {settings[0]:g}",
+            losses, settings, parameter=self._setting, measure=MEASURE,
+            nothing=f"{self._setting} = {settings[0]:g}", by=f"another {self._setting}",
             choose=partial(earned, needed=DOUBT, close=0.0),
-            by=f"another {self._setting}",
-        )
+        )  # fmt: skip
         return self.setting_path_.chosen
 
     @property
@@ -141,13 +139,9 @@ class HeldOutLinks:
             self.shrinkage_ = FILLED
         if misses is not None:
             path: EvidencePath = chosen_by(
-                misses,
-                SHARES,
-                parameter="shrinkage",
-                measure="1 − AUC of links",
-                nothing="spectral clustering",
-                choose=partial(earned, needed=0.0, close=0.0),
-            )
+                misses, SHARES, parameter="shrinkage", measure=MEASURE,
+                nothing="spectral clustering", choose=partial(earned, needed=0.0, close=0.0),
+            )  # fmt: skip
             stands = SHARES.index(self.shrinkage_)
             behind, error = difference(misses, stands, path.chosen)
             self.path_ = replace(path, chosen=stands) if behind <= DOUBT * error else path
@@ -159,22 +153,21 @@ class HeldOutLinks:
 
     def _learn_roughly(self) -> Array:
         """A factor for selection only."""
-        factor: Array = self._learn(None)[1]
-        return factor
+        return self._learn(None)[1]
 
     def _folds(self) -> NDArray[np.integer]:
         """The fold of each link, independent of the order and the names of the samples."""
-        ends = np.sort(ranks(self.laplacian_)[self.links_.pairs], axis=1)
+        ranks = np.argsort(canonical_order(self.laplacian_))
+        ends = np.sort(ranks[self.links_.pairs], axis=1)
         found = np.empty(len(ends), dtype=int)
         found[np.lexsort((ends[:, 1], ends[:, 0]))] = np.arange(len(ends)) % FOLDS
         return found
 
-    def _misplaced(self, setting: float, fold: int) -> list[Array]:
-        """For each β and link of a fold, the error of a kernel fitted without the fold."""
+    def _misplaced(self, setting: float, held: NDArray[np.bool_]) -> list[Array]:
+        """For each β and held-out link, the error of a kernel fitted without these links."""
         clock.check()
         links, rough = self.links_, copy(self)
         rough._take(setting)
-        held = self._folds() == fold
         rough.links_ = Links(
             links.n, links.pairs[~held], links.targets[~held], links.weights[~held]
         )
@@ -187,10 +180,8 @@ class HeldOutLinks:
         if self._waves_kept is not None:
             smooth = _linked_squares(unit_rows(self._waves_kept), links.pairs[held])
         must, cannot = links.targets[held] == 1, links.targets[held] == 0
-        found = []
-        for share in self._shares:
-            apart = (1 - share) * learned + share * smooth
-            found.append(misplaced(apart[must], apart[cannot]))
+        apart = [(1 - share) * learned + share * smooth for share in self._shares]
+        found = [misplaced(each[must], each[cannot]) for each in apart]
         return [np.array(part) for part in zip(*found, strict=True)]
 
 

@@ -55,6 +55,13 @@ class Links:
         found: Pairs = connected_components(_graph(self.must, self.n), directed=False)[1]
         return found
 
+    def violation(self, factor: Array) -> float:
+        """max |Z_ij − T_ij| over the links and the diagonal, whose targets are 1."""
+        i, j = self.pairs.T
+        linked = np.einsum("er,er->e", factor[i], factor[j]) - self.targets
+        own = np.sum(factor * factor, axis=1) - 1.0
+        return float(max(np.abs(linked).max(initial=0.0), np.abs(own).max()))
+
     @property
     def merge(self) -> Merge:
         """The merge of samples joined by must-links."""
@@ -131,10 +138,10 @@ def _numbered(pairs: Any, names: NDArray[Any] | None, name: str) -> Any:
     place = {label: row for row, label in enumerate(names.tolist())}
     if len(place) < names.size:
         raise ValueError(f"{name} has labels, and the index of X has some twice: make it unique")
-    unknown = next((label for label in table.ravel().tolist() if label not in place), None)
-    if unknown is not None:
-        raise ValueError(f"{name} has {unknown!r}, which is not in the index of X")
-    return np.array([place[label] for label in table.ravel().tolist()]).reshape(table.shape)
+    for label in table.ravel().tolist():
+        if label not in place:
+            raise ValueError(f"{name} has {label!r}, which is not in the index of X")
+    return np.vectorize(place.__getitem__)(table)
 
 
 def _hard(pairs: ArrayLike | None, n: int, target: float, name: str) -> tuple[Pairs, Array, Array]:
@@ -156,12 +163,13 @@ def _given(
     links: Any, targets: ArrayLike | None, weights: ArrayLike | None, n: int
 ) -> tuple[Pairs, Array, Array]:
     """A sparse matrix of signed weights, or pairs with targets and weights."""
+    more = targets is not None or weights is not None
     if links is None:
-        if targets is not None or weights is not None:
+        if more:
             raise ValueError("targets and weights are of the pairs in links: pass those too")
         return _hard(None, n, 0.0, "links")
     if sp.issparse(links):
-        if targets is not None or weights is not None:
+        if more:
             raise ValueError("a sparse matrix of links has its signs for targets and its weights")
         return _of_matrix(links, n)
     table = _pairs(links, n, "links")
@@ -190,8 +198,9 @@ def _of_matrix(links: Any, n: int) -> tuple[Pairs, Array, Array]:
 def _column(values: ArrayLike, size: int, name: str) -> Array:
     column = real_numbers(values, name)
     if column.shape != (size,):
-        raise ValueError(f"{name} must hold one number for each of {size} pairs, got shape "
-                         f"{column.shape}")  # fmt: skip
+        raise ValueError(
+            f"{name} must hold one number for each of {size} pairs, got shape {column.shape}"
+        )
     refuse_rows(column, ~np.isfinite(column), name, "is not finite")
     return column
 
@@ -295,21 +304,16 @@ def _refuse_contradictions(links: Links) -> None:
     i, j = links.cannot.T
     broken = np.flatnonzero(links.groups[i] == links.groups[j])
     if broken.size:
-        i, j = links.cannot[broken[0]]
-        chain = " ~ ".join(map(str, _chain(links, int(i), int(j))))
+        i, j = map(int, links.cannot[broken[0]])
+        before = breadth_first_order(_graph(links.must, links.n), i, directed=False)[1]
+        shortest = [j]
+        while shortest[-1] != i:
+            shortest.append(int(before[shortest[-1]]))
+        chain = " ~ ".join(map(str, shortest[::-1]))
         raise ValueError(
             f"contradictory links: {i} and {j} must not be linked, but must-links join them "
             f"({chain}); {broken.size} cannot-link(s) are contradicted so"
         )
-
-
-def _chain(links: Links, start: int, end: int) -> list[int]:
-    """A shortest chain of must-links between two samples."""
-    before = breadth_first_order(_graph(links.must, links.n), start, directed=False)[1]
-    chain = [end]
-    while chain[-1] != start:
-        chain.append(int(before[chain[-1]]))
-    return chain[::-1]
 
 
 def _graph(pairs: Pairs, n: int) -> sp.csr_array:

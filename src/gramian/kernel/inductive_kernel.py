@@ -8,47 +8,32 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.samples import ready, refuse_masked
 from gramian.bounds import certify
-from gramian.common.memory import check_memory
-from gramian.common.parameters import (
-    ABOVE_ZERO,
-    COUNT,
-    NOT_NEGATIVE,
-    SHARE,
-    or_auto,
-    or_none,
-)
-from gramian.estimators.fitting import principal, settle, solve
-from gramian.estimators.kernel_functions import (
-    check_kernel,
-    kernel_values,
-    value_rounding,
-    with_bandwidth,
-)
+from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SHARE, or_auto, or_none
+from gramian.estimators.fitting import principal, settle, solve, validated
+from gramian.estimators.kernel_functions import check_kernel, kernel_values
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
 from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order
+from gramian.kernel._held_out import FEWEST, FOLDS, MANY
 from gramian.kernel._links import UNKNOWN, known_labels, renamed
+from gramian.kernel.kernel_kmeans import feature_map
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
-from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]
-
-MATRICES = 5
-"""Number of n × n matrices that a fit stores."""
+Indices = NDArray[np.integer]
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """α, from the given kernel to the learned one."""
 
-FOLDS, DIVISIONS, FEWEST, FEW, MANY = 3, 3, 20, 500, 2000
-"""Number of folds, number of random divisions, smallest number of labelled samples, and the numbers
-of samples up to which all folds, and up to which one fold, are held out."""
+DIVISIONS, FEW = 3, 500
+"""Number of random divisions into folds, and the number of samples up to which all folds of all of
+them are held out; with more samples, one fold is."""
 
 
 @with_parameters
@@ -145,17 +130,13 @@ class InductiveKernel(
                 "labels, -1 where unknown"
             )
         self._check_parameters()
-        refuse_masked(X, "X")
-        X = ready(
-            validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-            )
-        )
+        X = validated(self, X, least=2, reset=True)
         labels = known_labels(y, X.shape[0])
-        Phi, W = self._span(X)
+        advice = "fit to a part of the samples: the kernel has values for the others"
+        Phi, W = feature_map(self, X, advice)
         scatter = scores(Phi, labels)
         self._choose_shrinkage(Phi, labels)
-        self.lam_ = self._weight(scatter)
+        self.lam_ = self._weight_of(np.linalg.eigvalsh(scatter)[0] if self.lam == "auto" else 0.0)
         problem = inductive_kernel(1.0, scatter, self.lam_, tau=float(self.tau))
         limit = None if self.solver == "auto" else self.n_components
         settle(self, solve(self, problem, rank=limit))
@@ -166,8 +147,7 @@ class InductiveKernel(
     def transform(self, X: Any) -> Array:
         """Features whose inner products are the learned kernel."""
         check_is_fitted(self)
-        refuse_masked(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validated(self, X, reset=False)
         values = kernel_values(self.kernel, self.kernel_params_, X, self.X_fit_)
         found: Array = values @ self.dual_components_
         return found
@@ -176,26 +156,6 @@ class InductiveKernel(
         """The learned kernel of the rows of X with those of Z (default X)."""
         left = self.transform(X)
         return left @ (left if Z is None else self.transform(Z)).T
-
-    def _span(self, X: Any) -> tuple[Array, Array]:
-        n = X.shape[0]
-        check_memory(
-            8 * MATRICES * n * n,
-            f"InductiveKernel holds {n} × {n} matrices",
-            "fit to a part of the samples: the kernel has values for the others",
-        )
-        self.kernel_params_ = with_bandwidth(self.kernel, self.kernel_params, X)
-        self.X_fit_ = X
-        values = kernel_values(self.kernel, self.kernel_params_, X, X)
-        eps = value_rounding(self.kernel, self.kernel_params_, X)
-        found = kernel_span(values, center=False, eps=eps)
-        if found is None:
-            raise ValueError("the kernel is 0 for all pairs of samples: there is nothing to learn")
-        return found
-
-    def _weight(self, scatter: Array) -> float:
-        """λ, for the scatter of the classes."""
-        return self._weight_of(np.linalg.eigvalsh(scatter)[0] if self.lam == "auto" else 0.0)
 
     def _weight_of(self, lowest: float) -> float:
         """λ, for the lowest eigenvalue of the scatter."""
@@ -219,7 +179,7 @@ class InductiveKernel(
         self.dual_components_ = W @ factor
         self._n_features_out = factor.shape[1]
 
-    def _choose_shrinkage(self, Phi: Array, labels: NDArray[np.integer]) -> None:
+    def _choose_shrinkage(self, Phi: Array, labels: Indices) -> None:
         """α, by the neighbours of held-out labelled samples if "auto"."""
         self.__dict__.pop("path_", None)
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
@@ -236,22 +196,12 @@ class InductiveKernel(
         ]
         if losses:
             self.path_ = chosen_by(
-                [np.concatenate(losses, axis=1)],
-                SHARES,
-                parameter="shrinkage",
-                measure=NEIGHBOUR_ERROR,
-                nothing="the given kernel",
-                choose=least,
-            )
+                [np.concatenate(losses, axis=1)], SHARES, parameter="shrinkage",
+                measure=NEIGHBOUR_ERROR, nothing="the given kernel", choose=least,
+            )  # fmt: skip
             self.shrinkage_ = self.path_.value
 
-    def _losses(
-        self,
-        Phi: Array,
-        labels: NDArray[np.integer],
-        kept: NDArray[np.integer],
-        held: NDArray[np.integer],
-    ) -> Array:
+    def _losses(self, Phi: Array, labels: Indices, kept: Indices, held: Indices) -> Array:
         """Wrong votes for every α: without a rank limit Ŵ = P₊(−(τI + λΦᵀTΦ)/2).
 
         The combination with a multiple of I has the same eigenvectors, so one decomposition
@@ -297,7 +247,7 @@ def mean_square(samples: Array, values: Array) -> float:
     return float(squares @ values) / max(float(np.sum(squares)), 1e-300) or 1.0
 
 
-def _parts_held_out(classes: NDArray[np.integer], *, few: bool) -> Iterator[NDArray[np.bool_]]:
+def _parts_held_out(classes: Indices, *, few: bool) -> Iterator[NDArray[np.bool_]]:
     """Stratified folds; for few samples all folds of several divisions."""
     rng = np.random.default_rng(0)
     for _ in range(DIVISIONS if few else 1):
@@ -308,13 +258,13 @@ def _parts_held_out(classes: NDArray[np.integer], *, few: bool) -> Iterator[NDAr
             yield part == fold
 
 
-def _both_kinds(classes: NDArray[np.integer]) -> bool:
+def _both_kinds(classes: Indices) -> bool:
     """Whether there are pairs within a class and pairs between classes."""
     sizes = np.bincount(classes)
     return bool(sizes.max() > 1 and np.count_nonzero(sizes) > 1)
 
 
-def scores(Phi: Array, labels: NDArray[np.integer]) -> Array:
+def scores(Phi: Array, labels: Indices) -> Array:
     """ΦᵀTΦ: mean scatter of pairs within classes minus that of pairs between classes."""
     known = labels != UNKNOWN
     rows, classes = Phi[known], labels[known]

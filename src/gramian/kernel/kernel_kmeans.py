@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_data
+from sklearn.utils.validation import check_is_fitted, check_symmetric
 
-from gramian.arrays.samples import ready, refuse_masked
 from gramian.common.memory import check_memory
 from gramian.common.parameters import whole_number
 from gramian.common.random_state import for_sklearn
+from gramian.estimators.fitting import validated
 from gramian.estimators.kernel_functions import (
     check_kernel,
     kernel_values,
@@ -29,7 +29,7 @@ from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]
 
-MATRICES = 4
+MATRICES = 5
 """Number of n × n matrices that a fit with a kernel stores."""
 
 
@@ -108,12 +108,7 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
 
     def _samples(self, X: Any, *, reset: bool) -> Any:
         sparse = False if self.kernel == "precomputed" else "csr"
-        refuse_masked(X, "X")
-        X = ready(
-            validate_data(
-                self, X, accept_sparse=sparse, dtype=[np.float64, np.float32], reset=reset
-            )
-        )
+        X = validated(self, X, sparse=sparse, reset=reset)
         if self.kernel == "precomputed" and reset:
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"a precomputed kernel must be square, got {X.shape}")
@@ -122,25 +117,32 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
 
     def _features(self, X: Any) -> Array:
         """Φ, and the basis that maps new samples."""
-        n = X.shape[0]
-        check_memory(
-            8 * MATRICES * n * n,
-            f"KernelKMeans holds {n} × {n} matrices",
-            "map the samples first, for example with gramian.spectral.LowRankKernel",
+        Phi, self._basis = feature_map(
+            self, X, "map the samples first, for example with gramian.spectral.LowRankKernel"
         )
-        eps = float(np.finfo(float).eps)
-        if self.kernel != "precomputed":
-            check_kernel(self.kernel)
-            self.kernel_params_ = with_bandwidth(self.kernel, self.kernel_params, X)
-            self.X_fit_ = X
-            eps = value_rounding(self.kernel, self.kernel_params_, X)
-        found = kernel_span(self._kernel(X), center=False, eps=eps)
-        if found is None:
-            raise ValueError("the kernel is 0 for all pairs of samples: there are no clusters")
-        Phi, self._basis = found
         return Phi
 
     def _kernel(self, X: Any) -> Array:
         if self.kernel == "precomputed":
             return np.asarray(X, dtype=float)
         return kernel_values(self.kernel, self.kernel_params_, X, self.X_fit_)
+
+
+def feature_map(estimator: Any, X: Any, advice: str) -> tuple[Array, Array]:
+    """Φ with K = ΦΦᵀ for the kernel of an estimator, and a basis B with Φ = KB.
+
+    Sets `X_fit_` and `kernel_params_`, unless K is precomputed.
+    """
+    n, kernel, eps = X.shape[0], estimator.kernel, float(np.finfo(float).eps)
+    held = f"{type(estimator).__name__} holds {n} × {n} matrices"
+    check_memory(8 * MATRICES * n * n, held, advice)
+    K = X
+    if kernel != "precomputed":
+        check_kernel(kernel)
+        params = estimator.kernel_params_ = with_bandwidth(kernel, estimator.kernel_params, X)
+        estimator.X_fit_ = X
+        K, eps = kernel_values(kernel, params, X, X), value_rounding(kernel, params, X)
+    found = kernel_span(np.asarray(K, dtype=float), center=False, eps=eps)
+    if found is None:
+        raise ValueError("the kernel is 0 for all pairs of samples: there is nothing to learn")
+    return found

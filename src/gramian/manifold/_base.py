@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from gramian.arrays.samples import naming_text, ready, refuse_masked
+from gramian.bounds import sum_of
+from gramian.common import clock
 from gramian.common.parameters import COUNT, Rule, one_of, or_auto
 from gramian.estimators import plotting
-from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.graph import Graph
-from gramian.manifold._barycentric import barycentric, dense
-from gramian.manifold._distances import refuse_not_square
-from gramian.manifold._parts import fit_parts, transform_parts
-from gramian.manifold._spaces import METRICS, Places, space_of
+from gramian.manifold._spaces import METRICS, Places, barycentric, dense, space_of
 from gramian.neighbours import Neighbours, nearest
 from gramian.problem import Problem
-from gramian.reductions.parts import widened
+from gramian.reductions.parts import Parts, widened
 from gramian.reductions.units import Units
 from gramian.result import Result
 
@@ -38,9 +37,11 @@ ENOUGH = 0.95
 MOST_NEIGHBORS = 100
 """Largest number of neighbours of a sample."""
 
-
 CROWDED = 10.0
 """Ratio of the degree of a hub to that of other samples."""
+
+LEAST_SECONDS = 1e-3
+"""Smallest time limit of a component, or of a starting point, in seconds."""
 
 
 @with_parameters
@@ -104,26 +105,51 @@ class Unfolding(
 
     def _fit(self, X: Any, side: Any) -> Any:
         """Unfold the samples, with a progress plot on request."""
-        if self.progress == "plot":
-            with plotting.pictured(type(self).__name__):
-                return self._fit_whole(X, side)
-        return self._fit_whole(X, side)
+        plot = self.progress == "plot"
+        with plotting.pictured(type(self).__name__) if plot else nullcontext():
+            self._fit_whole(X, side)
+        return self
 
-    def _fit_whole(self, X: Any, side: Any) -> Any:
+    def _fit_whole(self, X: Any, side: Any) -> None:
         """Unfold the samples, or each component of their graph separately."""
         space = self._space(X)
         self._copies = space.copies(X)
         graph = self._graph(X)
         self.__dict__.pop("parts_", None)  # of an earlier fit
         if graph.n_parts > 1 and not self._whole:
-            fit_parts(self, X, side)
+            self._fit_parts(X, side)
         elif self._copies.any:
             once = None if side is None else self._copies.summed(side)
             self._fit_connected(space.part(X, self._copies.first), once, graph)
             self._describe(X)
         else:
             self._fit_connected(X, side, graph)
-        return self
+
+    def _fit_parts(self, X: Any, side: Any) -> None:
+        """Fit a copy of the estimator to each component of its graph and combine the results."""
+        parts = Parts(self.graph_.labels)
+        started, self.parts_ = clock.now(), []
+        for points in parts.members:
+            part, asked, limit = clone(self), self.n_components, self.time_limit
+            if limit is not None:
+                limit = max(limit - clock.elapsed(started), LEAST_SECONDS)
+            part.set_params(
+                n_components=asked if isinstance(asked, str) else min(asked, points.size - 1),
+                n_neighbors=min(self.n_neighbors, points.size - 1),
+                connect="error",
+                progress=self.progress != "plot" and bool(self.progress),
+                time_limit=limit,
+            )
+            own = self._space(X).part(X, points)
+            self.parts_.append(part._fit(own, None if side is None else side[points]))
+        self.kernel_factor_ = parts.factor([part.kernel_factor_ for part in self.parts_])
+        self.certificate_ = sum_of([part.certificate_ for part in self.parts_])
+        gaps = [part.certificate_.relative_gap for part in self.parts_]
+        worst = int(np.argmax([np.inf if gap is None else gap for gap in gaps]))
+        self.result_ = self.parts_[worst].result_
+        self.nu_: Any = np.array([part.nu_ for part in self.parts_])
+        self.n_iter_ = max(part.n_iter_ for part in self.parts_)
+        self._describe(X)
 
     def _graph(self, X: Any) -> Graph:
         """The graph of the distinct samples, scaled to a mean squared edge length of 1.
@@ -155,9 +181,8 @@ class Unfolding(
             approximate=self.approximate,
             device=self.device,
         )
-        refuse_crowded(graph)
-        tell_of_hubs(graph)
-        self.graph_ = copies.joined(graph) if copies.any else graph
+        _check_degrees(graph)
+        self.graph_ = copies.joined(graph)
         self._unit = float(graph.sq_distances.mean())
         if self._unit == 0:
             raise ValueError("all neighbouring samples are identical: nothing to unfold")
@@ -173,14 +198,13 @@ class Unfolding(
         return Units(self._unit)
 
     def _samples(self, X: Any) -> Any:
-        refuse_masked(X, "X")
         self._check_parameters()
-        with naming_text(X):
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=3
+        X = validated(self, X, least=3, reset=True)
+        if self.metric == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f'metric="precomputed" takes a square matrix of distances, got shape {X.shape}: '
+                'pass metric="euclidean" for samples and their features'
             )
-        if self.metric == "precomputed":
-            refuse_not_square(X)
         return self._space(X).checked(X)
 
     def _space(self, X: Any) -> Places:
@@ -189,7 +213,7 @@ class Unfolding(
 
     def _at_samples(self, factor: Array) -> Array:
         """Coordinates of all samples from those of the distinct ones."""
-        return factor[self._copies.kind] if self._copies.any else factor
+        return factor[self._copies.kind]
 
     def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
         return solve(self, problem, init, rank=self.rank)
@@ -197,10 +221,9 @@ class Unfolding(
     def _finish(self, result: Result, factor: Array, X: Any) -> None:
         """Set the fitted attributes, in the units of the samples, with copies at one position."""
         settle(self, result)
-        copies = self._copies
-        placed = copies.merge.factor(factor) if copies.any else factor
+        copies, placed = self._copies, self._at_samples(factor)
         turned = self._units.factor(principal(placed - placed.mean(axis=0)))
-        self.kernel_factor_ = turned[copies.first][copies.kind] if copies.any else turned
+        self.kernel_factor_ = turned[copies.first][copies.kind]
         self._describe(X)
 
     def _describe(self, X: Any) -> None:
@@ -217,8 +240,9 @@ class Unfolding(
         self.X_fit_ = X
 
     def _describe_edges(self) -> None:
-        """Set the attributes that describe the edges."""
-        self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
+        """Set `edge_error_`; an edge of length 0 is compared with the mean."""
+        found, D = self.graph_.squares_at(self.kernel_factor_), self.graph_.sq_distances
+        self.edge_error_ = float(np.max(np.abs(found - D) / np.where(D > 0, D, D.mean())))
 
     def transform(self, X: Any, *, return_error: bool = False) -> Any:
         """Embed new samples using their nearest neighbours in the fit.
@@ -237,14 +261,23 @@ class Unfolding(
             itself, and close to or above 1 if the position is unreliable.
         """
         check_is_fitted(self)
-        refuse_masked(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        X = ready(X)
+        X = validated(self, X, reset=False)
         single = self.graph_.n_parts == 1 or self._whole
         rank = self.kernel_factor_.shape[1]
-        placed, error = self._place(X, rank) if single else transform_parts(self, X)
+        placed, error = self._place(X, rank) if single else self._place_in_parts(X, rank)
         places = widened(placed, self.embedding_.shape[1])
         return (places, error) if return_error else places
+
+    def _place_in_parts(self, X: Any, rank: int) -> tuple[Array, Array]:
+        """Place each new sample in the component of its nearest one; also return the errors."""
+        space, labels = self._space(self.X_fit_), self.graph_.labels
+        parts = labels[space.near(self.X_fit_, 1, X).indices[:, 0]]
+        placed, error = np.zeros((X.shape[0], rank)), np.zeros(X.shape[0])
+        for part in np.unique(parts):
+            of = parts == part
+            seen = space.of_part(X[of], np.flatnonzero(labels == part))
+            placed[of], error[of] = self.parts_[part]._place(seen, rank)
+        return placed, error
 
     def inverse_transform(self, X: Any) -> Array:
         """Samples at given coordinates: coordinates and samples have the same weights.
@@ -290,26 +323,17 @@ class Unfolding(
         return placed, np.where(true.min(axis=1) == 0, 0.0, error)
 
 
-def largest_edge_error(graph: Graph, factor: Array) -> float:
-    """max |d_e − D_e| / D_e; an edge of length 0 is compared with the mean."""
-    i, j = graph.edges.T
-    found = np.sum((factor[i] - factor[j]) ** 2, axis=1)
-    D = graph.sq_distances
-    return float(np.max(np.abs(found - D) / np.where(D > 0, D, D.mean())))
+def _check_degrees(graph: Graph) -> None:
+    """Raise ValueError for a given graph with too many edges, and warn of a hub.
 
-
-def refuse_crowded(graph: Graph) -> None:
-    """Raise ValueError for a given graph with too many edges."""
+    A hub is joined to a third of all samples, and to far more than others are.
+    """
     each = 2 * len(graph.edges) / graph.n
     if each > 2 * MOST_NEIGHBORS:
         raise ValueError(
             f"the given graph has {each:.0f} edges per sample on average, which connect different "
             "folds and prevent unfolding: keep the 4 to 30 shortest of each sample"
         )
-
-
-def tell_of_hubs(graph: Graph) -> None:
-    """Warn if one sample is joined to a third of all samples, and to far more than others are."""
     degrees = np.bincount(graph.edges.ravel(), minlength=graph.n)
     hub = int(np.argmax(degrees))
     if degrees[hub] > graph.n / 3 and degrees[hub] > CROWDED * degrees.mean():

@@ -6,39 +6,41 @@ samples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from gramian.arrays.samples import ready
-from gramian.graph import Graph, neighbor_graph
-from gramian.manifold._barycentric import barycentric, barycentric_weights, dense
-from gramian.manifold._copies import Copies
-from gramian.manifold._distances import (
-    both_ways,
-    by_rows,
-    distance_graph,
-    refuse_asymmetric,
-    refuse_negative,
-)
+from gramian.common import clock
+from gramian.common.storage import storable
+from gramian.graph import Graph, connected, neighbor_graph
 from gramian.neighbours import Neighbours, nearest
+from gramian.reductions.merge import Merge
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 METRICS = ("euclidean", "precomputed")
 
+ALIKE = 1e-6
+"""Relative tolerance of d(i, j) and d(j, i)."""
+
 
 class Places:
     """Samples given by features, with Euclidean distances."""
 
     def checked(self, X: Any) -> Any:
-        return ready(X)
+        return X
 
     def copies(self, X: Any) -> Copies:
-        return Copies.of(X)
+        seen: dict[bytes, int] = {}
+        return Copies.of([seen.setdefault(key, len(seen)) for key in _keys(X)])
 
     def part(self, X: Any, points: Indices) -> Any:
         return X[points]
@@ -50,6 +52,7 @@ class Places:
         return nearest(known, k, queries=X)
 
     def weights(self, X: Any, known: Any, near: Neighbours) -> Array:
+        """Weights of the neighbours that reconstruct new samples."""
         return barycentric(dense(X), known, near.indices)
 
     def of_part(self, X: Any, points: Indices) -> Any:
@@ -61,22 +64,43 @@ class Distances(Places):
     """A square array of distances between all samples; for new samples, to those of the fit."""
 
     def checked(self, X: Any) -> Any:
-        refuse_negative(X)
-        refuse_asymmetric(X)
-        return ready(X)
+        _refuse_negative(X)
+        for i in np.flatnonzero(np.diag(X))[:1]:
+            raise ValueError(
+                f"distances must be 0 from a sample to itself, but d({i}, {i}) = {X[i, i]:g}"
+            )
+        for i, j in np.argwhere(np.abs(X - X.T) > ALIKE * np.maximum(X, X.T))[:1]:
+            raise ValueError(
+                f"distances must be symmetric, but d({i}, {j}) = {X[i, j]:g} and "
+                f"d({j}, {i}) = {X[j, i]:g}: pass (D + D.T) / 2 if that is intended"
+            )
+        return X
 
     def copies(self, X: Any) -> Copies:
-        return Copies.at_zero(X)
+        return Copies.of(connected_components(sp.csr_array(X == 0), directed=False)[1])
 
     def part(self, X: Any, points: Indices) -> Any:
         return np.ascontiguousarray(X[np.ix_(points, points)])
 
     def graph(self, X: Any, k: int, connect: str, **options: Any) -> Graph:
-        return distance_graph(X, k, connect)
+        others = X.copy()
+        np.fill_diagonal(others, np.inf)
+
+        def of_pairs(pairs: Indices) -> Graph:
+            edges = np.unique(np.sort(pairs, axis=1), axis=0).astype(np.int64)
+            return Graph(len(X), edges, X[tuple(edges.T)].astype(float) ** 2)
+
+        def nearest_outside(asking: Indices, labels: Indices) -> tuple[Indices, Array]:
+            away = np.where(labels[asking, None] == labels, np.inf, others[asking])
+            return np.argmin(away, axis=1), np.min(away, axis=1)
+
+        near = _smallest(others, k).indices.ravel()
+        graph = of_pairs(np.column_stack([np.repeat(np.arange(len(X)), k), near]))
+        return connected(graph, k, connect, of_pairs, nearest_outside)
 
     def near(self, known: Any, k: int, X: Any) -> Neighbours:
-        refuse_negative(X)
-        return by_rows(X, k)
+        _refuse_negative(X)
+        return _smallest(X, k)
 
     def weights(self, X: Any, known: Any, near: Neighbours) -> Array:
         """From ⟨x_j − x, x_k − x⟩ = ½(d_j² + d_k² − d_jk²), without its negative part."""
@@ -84,7 +108,7 @@ class Distances(Places):
         between = known[found[:, :, None], found[:, None]] ** 2
         values, turn = np.linalg.eigh(0.5 * (squares[:, :, None] + squares[:, None] - between))
         grams = (turn * np.maximum(values, 0.0)[:, None]) @ turn.transpose(0, 2, 1)
-        return barycentric_weights(grams, squares)
+        return _barycentric_weights(grams, squares)
 
     def of_part(self, X: Any, points: Indices) -> Any:
         return X[:, points]
@@ -97,7 +121,7 @@ class Links(Distances):
         return ready(both_ways(X))
 
     def copies(self, X: Any) -> Copies:
-        return Copies.none(X.shape[0])
+        return Copies.of(np.arange(X.shape[0]))
 
     def part(self, X: Any, points: Indices) -> Any:
         return X[points][:, points]
@@ -124,3 +148,140 @@ def space_of(metric: str, X: Any) -> Places:
     if metric == "euclidean":
         return Places()
     return Links() if sp.issparse(X) else Distances()
+
+
+@storable
+@dataclass(frozen=True)
+class Copies:
+    """Equal rows, which are one point: the first row of each group, and the group of each row.
+
+    An edge of length 0 does not keep two points together: the derivative of its penalty is 0 there,
+    and each such pair would separate in a new direction, hundreds of them for data with few
+    distinct rows.
+    """
+
+    first: Indices
+    kind: Indices
+
+    @classmethod
+    def of(cls, groups: Any) -> Copies:
+        kind = np.asarray(groups, dtype=np.int64)
+        return cls(np.unique(kind, return_index=True)[1], kind)
+
+    @property
+    def any(self) -> bool:
+        return self.first.size < self.kind.size
+
+    @property
+    def merge(self) -> Merge:
+        """The rows of a group as one point."""
+        return Merge(self.kind)
+
+    def summed(self, side: Array) -> Array:
+        """Centred side information of the rows, summed over each group."""
+        total: Array = self.merge.membership.T @ (side - side.mean(axis=0))
+        return total
+
+    def joined(self, graph: Graph) -> Graph:
+        """The graph of all rows: that of the distinct ones, with edges of length 0 to copies."""
+        if not self.any:
+            return graph
+        copies = np.flatnonzero(self.first[self.kind] != np.arange(self.kind.size))
+        pairs = np.column_stack([self.first[self.kind[copies]], copies])
+        edges = np.vstack([np.sort(self.first[graph.edges], axis=1), pairs])
+        lengths = np.concatenate([graph.sq_distances, np.zeros(len(pairs))])
+        order = np.lexsort((edges[:, 1], edges[:, 0]))
+        return Graph(self.kind.size, edges[order], lengths[order], graph.recall)
+
+
+def _keys(X: Any) -> Any:
+    """A key for each row, the same for equal rows."""
+    if not sp.issparse(X):
+        parts = (row.data for row in np.ascontiguousarray(X) + 0.0)  # -0.0 is 0.0
+    else:
+        rows = sp.csr_array(X, copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        indices = rows.indices.astype(np.int64)
+        parts = (
+            indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in pairwise(rows.indptr)
+        )
+    return (blake2b(part, digest_size=16).digest() for part in parts)
+
+
+def _refuse_negative(X: Array) -> None:
+    """Raise ValueError for negative distances, naming the first."""
+    for i, j in np.argwhere(X < 0)[:1]:
+        raise ValueError(f"distances must be at least 0, but d({i}, {j}) = {X[i, j]:g}")
+
+
+def both_ways(X: Any) -> sp.csr_array:
+    """Lengths of edges stored in one direction or in both, as a symmetric matrix without loops."""
+    stored = sp.coo_array(X)
+    i, j = (axis.astype(np.int64) for axis in stored.coords)
+    data = np.asarray(stored.data, dtype=float)
+    for k in np.flatnonzero((data <= 0) & ((i != j) | (data < 0)))[:1]:
+        raise ValueError(
+            f"edges must have positive lengths, but ({i[k]}, {j[k]}) has {data[k]:g}: remove one "
+            "of two equal samples"
+        )
+    ends = np.sort(np.column_stack([i, j])[i != j], axis=1)
+    lengths = data[i != j]
+    edges, first, of = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+    once = lengths[first]
+    for k in np.flatnonzero(np.abs(lengths - once[of.ravel()]) > ALIKE * lengths)[:1]:
+        raise ValueError(
+            f"both directions of an edge must have the same length, but {ends[k, 0]} and "
+            f"{ends[k, 1]} have {once[of.ravel()[k]]:g} and {lengths[k]:g}"
+        )
+    half = sp.coo_array((once, tuple(edges.T)), shape=stored.shape)
+    return sp.csr_array(half + half.T)
+
+
+def _smallest(D: Array, k: int) -> Neighbours:
+    """The k smallest distances of each row, smallest first."""
+    clock.phase(f"the neighbours of {len(D):,} samples")
+    found = np.argpartition(D, k - 1, axis=1)[:, :k]
+    near = np.take_along_axis(D, found, axis=1)
+    order = np.lexsort((found, near), axis=1)
+    found = np.take_along_axis(found, order, axis=1)
+    return Neighbours(found, np.take_along_axis(D, found, axis=1).astype(float) ** 2)
+
+
+def barycentric(X: Array, reference: Any, near: Indices) -> Array:
+    """Weights with sum 1 that reconstruct each row of X from its neighbours, with a ridge.
+
+    As in locally linear embedding.
+    """
+    k = near.shape[1]
+    weights = np.empty(near.shape)
+    step = max(1, 4_000_000 // (k * X.shape[1]))
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        around = dense(reference[near[rows].ravel()]).reshape(-1, k, X.shape[1])
+        gaps = around - X[rows][:, None]
+        squares = np.sum(gaps * gaps, axis=2)
+        weights[rows] = _barycentric_weights(gaps @ gaps.transpose(0, 2, 1), squares)
+    return weights
+
+
+def _barycentric_weights(grams: Array, squares: Array, ridge: float = 1e-3) -> Array:
+    """The weights for inner products of the neighbours relative to each point, and distances.
+
+    A point that equals one of its neighbours gets the weight 1 for it. The ridge is relative to
+    the trace.
+    """
+    k = squares.shape[1]
+    traces = np.trace(grams, axis1=1, axis2=2)
+    size = ridge * np.where(traces > 0, traces, 1.0) / k
+    grams = grams + size[:, None, None] * np.eye(k)
+    found = np.linalg.solve(grams, np.ones((len(grams), k, 1)))[:, :, 0]
+    found = found / found.sum(axis=1, keepdims=True)
+    known = squares.min(axis=1) == 0
+    found[known] = np.eye(k)[np.argmin(squares[known], axis=1)]
+    return found
+
+
+def dense(X: Any) -> Array:
+    """Samples as an array of floats."""
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)

@@ -16,7 +16,8 @@ from gramian.common.parameters import ABOVE_ZERO, or_auto, or_none
 from gramian.estimators.fitting import solve
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import WAVES_SHARE, Graph, smoothest, solve_laplacian
-from gramian.manifold._base import STRETCH, Unfolding
+from gramian.manifold._base import LEAST_SECONDS, STRETCH, Unfolding
+from gramian.manifold._spaces import dense
 from gramian.objectives import LowRankPlusIdentity
 from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
@@ -29,12 +30,13 @@ Array = NDArray[np.floating]
 ENDED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 """Statuses of an incomplete solve."""
 
-COARSE, LEAST = 4, 1e-3
-"""Inverse of the share of the remaining time for the starting point, and its minimum in seconds."""
+COARSE = 4
+"""Inverse of the share of the remaining time for the starting point."""
 
 MANY, WAVES, ROUGHLY = 5_000, 20, 1e-2
-"""Number of points above which the solve starts from few eigenvectors, their number, and the gap of
-this coarse problem. For 20,000 digits this saves fifty of a hundred and fifty steps."""
+"""Number of points above which the solve starts from few eigenvectors, the number of columns of a
+starting point, and the gap of this coarse problem. For 20,000 digits this saves fifty of a hundred
+and fifty steps."""
 
 
 @with_parameters
@@ -153,7 +155,7 @@ class MVU(Unfolding):
         edges, D, n, nu = graph.edges, graph.sq_distances, graph.n, self.nu_
         if side is not None:
             return mvu(edges, D, n, nu, LowRankPlusIdentity(n, 0.0, side))
-        return mvu(edges, D, n, nu, mass=self._copies.mass if self._copies.any else None)
+        return mvu(edges, D, n, nu, mass=self._copies.merge.counts if self._copies.any else None)
 
     def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
         """The samples themselves, if the time was up before a better embedding was found."""
@@ -161,7 +163,7 @@ class MVU(Unfolding):
         problem = self._problem(graph, None)
         if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
             return result
-        with clock.budget(LEAST):
+        with clock.budget(LEAST_SECONDS):
             return replace(self._minimize(problem, flat), status=result.status)
 
     def _flat(self, X: Any, graph: Graph) -> Array:
@@ -176,7 +178,7 @@ class MVU(Unfolding):
             with clock.share(WAVES_SHARE):
                 values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
                 if self._copies.any:  # the direction of largest variance, with multiplicities
-                    scale = sp.diags_array(self._copies.mass**-0.5)
+                    scale = sp.diags_array(self._copies.merge.counts**-0.5)
                     values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]
         except KeyboardInterrupt:
             clock.interrupt()
@@ -197,7 +199,7 @@ class MVU(Unfolding):
         """A starting point for very many points: the unfolding in few eigenvectors (`RegMVU`)."""
         problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
         share = clock.left() / COARSE
-        limit = max(share, LEAST) if np.isfinite(share) else None
+        limit = max(share, LEAST_SECONDS) if np.isfinite(share) else None
         with clock.placing(lambda Y: self._at_samples(waves @ Y)):
             found = minimize(problem, tol=ROUGHLY, random_state=self.random_state, time_limit=limit)
         if found.status is Status.INTERRUPTED:
@@ -205,23 +207,19 @@ class MVU(Unfolding):
         return Waves(waves).factor(found.factor)
 
 
-FLAT = 20
-"""Number of principal directions that replace samples with more features."""
-
-
 def flat_start(X: Any) -> Array:
     """The centred samples: a kernel with exact edge lengths, except for the part outside the
     leading directions of wide samples.
     """
-    if X.shape[1] > FLAT and min(X.shape) > FLAT:
-        X = TruncatedSVD(FLAT, random_state=0).fit_transform(X)
-    dense = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
-    return np.ascontiguousarray(dense - dense.mean(axis=0))
+    if X.shape[1] > WAVES and min(X.shape) > WAVES:
+        X = TruncatedSVD(WAVES, random_state=0).fit_transform(X)
+    X = dense(X)
+    return np.ascontiguousarray(X - X.mean(axis=0))
 
 
 def ways_from_landmarks(graph: Graph) -> Array:
     """Coordinates from shortest paths to a few points, which do not lengthen any edge."""
-    marks = np.unique(np.linspace(0, graph.n - 1, min(FLAT, graph.n)).astype(int))
+    marks = np.unique(np.linspace(0, graph.n - 1, min(WAVES, graph.n)).astype(int))
     ways = dijkstra(graph.adjacency(np.sqrt(graph.sq_distances)), directed=False, indices=marks)
     return np.ascontiguousarray((ways - ways.mean(axis=1, keepdims=True)).T / np.sqrt(marks.size))
 

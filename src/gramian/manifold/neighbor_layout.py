@@ -1,4 +1,4 @@
-"""A map to look at: neighbours near each other, everything else apart."""
+"""Two-dimensional maps in which neighbours attract and random pairs repel each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_consistent_length
 from gramian.arrays.places import host, moved, place
 from gramian.arrays.samples import class_indices
 from gramian.bounds import UNKNOWN, certify, certify_image
-from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE
 from gramian.common.random_state import generator
@@ -34,32 +33,32 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 PUSHED = 30
-"""Pairs of each sample that repel, drawn at random. With 10 of them trustworthiness is 0.01 lower
+"""Repelling pairs of each sample, drawn at random. With 10 of them trustworthiness is 0.01 lower
 (digits and faces), with 100 it is 0.001 higher."""
 
 NOISE, SPARE = 1e-2, 8
-"""The size of what is random in the start, and columns beside the layout for the optimum of any
-rank to start from: those seen have 4 to 10."""
+"""Size of the random part of the starting point, and number of additional columns in the starting
+point of the optimum of any rank, whose rank was 4 to 10 on the data sets tried."""
 
 FAR = 5.0
-"""Edges so many times as long as the median one are torn."""
+"""Ratio to the median length above which an edge counts as torn."""
 
 PLACING = 20
-"""Rounds of the place of a new sample among its neighbours."""
+"""Iterations that determine the position of a new sample."""
 
 
 @with_parameters
 class NeighborLayout(Unfolding):
-    """A picture of samples for looking at: neighbours attract each other, other pairs repel.
+    """A map of samples for visualization: neighbours attract each other, other pairs repel.
 
     Solves min Σ_e ω_e d_M(e) + ρ tr M + c Σ_p ln(1 + 1/(ε + d_M(p))) over M ⪰ 0, e the edges of the
-    neighbourhood graph and p pairs drawn at random, in the rank of the picture. Distances are not
-    kept, as those of `MVU` are: clusters come apart, and what lies between them means little.
+    neighbourhood graph and p pairs drawn at random, in the rank of the map. Unlike `MVU` it does
+    not preserve distances: clusters separate, and distances between them have little meaning.
 
-    The weights ω are all 1 in the first round and 1/(1 + d_M(e)) of the round before in the others,
-    so that an edge that is stretched lets go: the rounds lower Σ_e ln(1 + d(e)) + …, which is what
-    UMAP minimises but for a few constants. For given ω the problem is convex: its optimum of any
-    rank is found too, and the certificate says how much better than the picture that is at most.
+    The weights ω are all 1 in the first round and 1/(1 + d_M(e)) of the previous round in the
+    others, so that stretched edges attract less: the rounds minimise Σ_e ln(1 + d(e)) + …, the
+    objective of UMAP up to a few constants. For given ω the problem is convex: its optimum of any
+    rank is computed as well, and the certificate bounds its distance from the map.
 
     With classes, ``fit(X, y)``, edges between different classes attract less and pairs of one class
     repel less, by `target_weight`. `transform` places new samples, whose classes are not needed.
@@ -67,42 +66,42 @@ class NeighborLayout(Unfolding):
     Parameters
     ----------
     n_components : int
-        Dimensions of the picture.
+        Dimensions of the map.
     n_neighbors : int
-        Neighbours of each sample in the graph, 100 at most; all others where they are fewer.
+        Neighbours of each sample in the graph, at most 100 and at most the number of others.
     repulsion : float
         c. The larger, the further apart clusters lie, and the looser they are.
     rounds : int
-        How many times the weights are found again; with 1 they are all 1 and nothing tears.
+        Number of rounds, each with new weights; with 1 round all weights are 1.
     target_weight : float in [0, 1]
         t, the weight of the classes in y: ω of an edge between different classes and c of a pair of
         one class are multiplied by 1 − t. Without y it is ignored.
     metric, approximate, progress :
-        As in `MVU`; a given graph may be in parts.
+        As in `MVU`; a given graph may be disconnected.
     solver, tol, max_iter :
         Of the optimum of any rank, as in `gramian.minimize`; `tol` is its certified relative gap.
-        It takes as long as the picture, or twice as long. Beyond 20,000 samples it is not looked
-        for, and the certificate says little.
+        It takes one to two times as long as the map. With more than 20,000 samples it is not
+        computed, and the certificate is weak.
     time_limit, random_state :
-        As in `gramian.minimize`; they are those of the whole fit.
+        As in `gramian.minimize`, for the whole fit.
     device :
-        Where to search for neighbours and to lay the samples out. The optimum of any rank is found
-        on the processor.
+        Device of the neighbour search and the layout. The optimum of any rank is computed on the
+        processor.
 
     Attributes
     ----------
     embedding_, kernel_factor_ : array of shape (n_samples, n_components)
-        The picture, centred, by its principal axes.
+        The map, centred, along its principal axes.
     explained_variance_ratio_ : array of shape (n_components,)
     weights_ : array of shape (n_edges,)
         ω of the edges of the distinct samples in the last round.
     torn_ : float
-        The part of the edges that are more than 5 times as long as the median one: neighbours
-        that the picture shows far apart.
+        The fraction of edges that are more than 5 times as long as the median one: neighbours
+        that are far apart in the map.
     graph_ : Graph
     certificate_ : Certificate
-        How far the picture can be from the optimum of any rank for the weights of the last round:
-        what so few dimensions cost.
+        A bound on the distance of the map from the optimum of any rank, for the weights of the
+        last round: the cost of few dimensions.
     relaxation_ : Certificate
         That of the optimum of any rank itself.
     result_ : Result
@@ -138,7 +137,7 @@ class NeighborLayout(Unfolding):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Or what `metric` says: distances, or a graph.
+            Or distances or a graph, depending on `metric`.
         y : classes of shape (n_samples,), optional
             −1 if unknown. Continuous targets are ignored.
         """
@@ -151,27 +150,28 @@ class NeighborLayout(Unfolding):
         return fitted
 
     def _joined_by(self, X: Any) -> str:
-        """Parts of a given graph are held together by ρ tr M alone."""
+        """Only ρ tr M holds the components of a given graph together."""
         return "components" if self.metric == "precomputed" and sp.issparse(X) else "mst"
 
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
-        """Lay out the points in an order of their own: what is random does not see that of X."""
+        """Lay out the points in an order that does not depend on that of X."""
         started = clock.now()
         order = canonical_order(graph.adjacency(graph.sq_distances))
         ordered, edge = graph.renumbered(order)
-        with clock.placing(lambda places: self._at_samples(_put_back(places, order))):
+        back = np.argsort(order)
+        with clock.placing(lambda places: self._at_samples(places[back])):
             classes = None if side is None else _majority(side)[order]
             problem, L, weights, rng = self._laid_out(ordered, classes, started)
-        self.weights_ = _put_back(weights, edge)
-        self._unit = 1.0  # a picture has no units of the samples
+        self.weights_ = weights[np.argsort(edge)]
+        self._unit = 1.0  # a map has no units of the samples
         result = self._compared(problem, L - L.mean(axis=0), rng, started)
-        result = replace(result, factor=_put_back(result.factor, order))
+        result = replace(result, factor=result.factor[back])
         self._finish(result, result.factor, X)
 
     def _laid_out(
         self, graph: Graph, classes: Indices | None, started: float
     ) -> tuple[Problem, Array, Array, np.random.Generator]:
-        """The problem of the last round, the places and the weights it was solved for."""
+        """The problem of the last round, the positions, and the weights of the problem."""
         rng = generator(self.random_state)
         pushed = random_pairs(graph.n, rng)
         edges, there = graph.edges, place(self.device)
@@ -187,24 +187,20 @@ class NeighborLayout(Unfolding):
             return neighbor_layout(edges, pushed, graph.n, weights=weights, repulsion=repulsion)
 
         def weights_of(L: Array) -> Array:
-            return pull * affinities(squares_along(edges, host(L)))
+            return pull * affinities(graph.squares_at(host(L)))
 
         start = self._start(graph, rng)
         settings = settings_for(problem_of(weights), None, self.tol, self.time_limit, rng, started)
         clock.phase(f"{self.rounds} rounds of a layout of {graph.n:,} points")
         with there.room():
             L, weights = reweighted(
-                lambda weights: moved(problem_of(weights), there),
-                weights_of,
-                weights,
-                there.put(start),
-                settings,
-                rounds=int(self.rounds),
-            )
+                lambda weights: moved(problem_of(weights), there), weights_of, weights,
+                there.put(start), settings, rounds=int(self.rounds),
+            )  # fmt: skip
         return problem_of(weights), host(L), weights, rng
 
     def _start(self, graph: Graph, rng: np.random.Generator) -> Array:
-        """The smoothest waves of the graph, each of variance 1, and a little noise."""
+        """The smoothest eigenvectors of the graph, each of variance 1, plus noise."""
         noise = rng.standard_normal((graph.n, int(self.n_components)))
         try:
             with clock.share(WAVES_SHARE):
@@ -212,61 +208,52 @@ class NeighborLayout(Unfolding):
         except clock.TimeUpError:
             return noise
         size = np.std(waves, axis=0)
-        size = np.where(size > 1e-8, size, 1.0)  # a constant one, of a graph in parts
+        size = np.where(size > 1e-8, size, 1.0)  # a constant one, of a disconnected graph
         return np.ascontiguousarray(waves / size + NOISE * noise)
 
     def _compared(
         self, problem: Problem, L: Array, rng: np.random.Generator, started: float
     ) -> Result:
-        """The layout beside the optimum of any rank: what is proved about it, and how it ended."""
+        """The layout with the certificate of the optimum of any rank."""
         value, late = problem.value(L), clock.left() <= 0
         if problem.order > FACTORED or late:
-            self.relaxation_ = (
-                _of_least_terms(problem, L) if late else certify(problem, L, time_limit=0.0)
-            )
+            if late:  # a bound that needs no eigenvalue
+                image = problem.objective.image(L)
+                self.relaxation_ = certify_image(problem, image, bottom=UNKNOWN)
+            else:
+                self.relaxation_ = certify(problem, L, time_limit=0.0)
             history = History([{"iteration": 0.0, "value": value, "rank": float(L.shape[1])}])
-            seconds, shown = clock.elapsed(started), problem.displayed
             status = Status.TIME_LIMIT if late else Status.LOCAL
             return Result(
                 L, value, status, self.relaxation_, history, self.solver, problem.name,
-                seconds, shown, route=("lbfgs",),
+                clock.elapsed(started), problem.displayed, route=("lbfgs",),
             )  # fmt: skip
         wide = np.hstack([L, 10 * NOISE * rng.standard_normal((len(L), SPARE))])
         relaxed = attraction(problem)
         assert relaxed is not None
         found = minimize(
-            relaxed.problem,
-            self.solver,
-            init=relaxed.coordinates(wide),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            random_state=rng,
+            relaxed.problem, self.solver, init=relaxed.coordinates(wide), tol=self.tol,
+            max_iter=self.max_iter, time_limit=self.time_limit, random_state=rng,
             progress=self.progress != "plot" and bool(self.progress),
-        )
+        )  # fmt: skip
         self.relaxation_ = relaxed.certificate(found.certificate, relaxed.factor(found.factor))
         status = Status.LOCAL if found.status.converged else found.status
         rounding = problem.objective.rounding(problem.objective.image(L))
         certificate = self.relaxation_.at(value, float(np.sum(L * L)), rounding)
         return replace(
-            found,
-            factor=L,
-            value=value,
-            status=status,
-            certificate=certificate,
-            formula=problem.displayed,
-            route=("lbfgs", *found.route),
+            found, factor=L, value=value, status=status, certificate=certificate,
+            formula=problem.displayed, route=("lbfgs", *found.route),
             seconds=clock.elapsed(started),
-        )
+        )  # fmt: skip
 
     def _describe_edges(self) -> None:
-        d = squares_along(self.graph_.edges, self.kernel_factor_)
+        d = self.graph_.squares_at(self.kernel_factor_)
         self.torn_ = float(np.mean(d > FAR**2 * np.median(d)))
 
     def _place(self, X: Any, columns: int) -> tuple[Array, Array]:
-        """Places that lower Σ ln(1 + d) to the neighbours, and the mean of d/(1 + d) there.
+        """Positions that decrease Σ ln(1 + d) to the neighbours, and the mean of d/(1 + d) there.
 
-        A sample of the fit keeps its place.
+        A sample of the fit keeps its position.
         """
         found = self._near(X)
         around = widened(self.kernel_factor_, columns)[found.indices]
@@ -281,12 +268,12 @@ class NeighborLayout(Unfolding):
 
 
 def _one_hot(y: Any) -> Array:
-    """A row for each sample with 1 at its class, and of zeros where that is −1."""
+    """A row for each sample with 1 at its class; zeros if the class is −1."""
     kind = type_of_target(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
-            f"Unknown label type: {kind}. y must hold classes, -1 where one is not known: cut "
-            "numbers into groups first, or leave y out"
+            f"Unknown label type: {kind}. y must hold classes, -1 where unknown: divide numbers "
+            "into groups first, or omit y"
         )
     names, classes = class_indices(y)
     found = np.eye(names.size)[classes]
@@ -294,7 +281,7 @@ def _one_hot(y: Any) -> Array:
 
 
 def _majority(side: Array) -> Indices:
-    """The class of most copies of each sample, −1 where none is known or several are equal."""
+    """The class of most copies of each sample, −1 if none is known or several are tied."""
     most = side.max(axis=1, keepdims=True)
     clear = (most[:, 0] > 0) & (np.sum(side == most, axis=1) == 1)
     return np.where(clear, np.argmax(side, axis=1), -1)
@@ -307,30 +294,11 @@ def _known(classes: Indices, pairs: Indices, *, same: bool) -> NDArray[np.bool_]
     return found
 
 
-def _of_least_terms(problem: Problem, L: Array) -> Certificate:
-    """The certificate that needs no eigenvalue, for when the time is up."""
-    return certify_image(problem, problem.objective.image(L), bottom=UNKNOWN)
-
-
-def _put_back(values: Array, order: Indices) -> Array:
-    """Values of points order[k], by the numbers of the points."""
-    found = np.empty_like(values)
-    found[order] = values
-    return found
-
-
 def random_pairs(n: int, rng: np.random.Generator) -> Indices:
     """Some other points for each, drawn at random."""
     each = min(PUSHED, n - 1)
     ends = np.repeat(np.arange(n), each)
     return np.column_stack([ends, (ends + rng.integers(1, n, ends.size)) % n])
-
-
-def squares_along(edges: Indices, L: Array) -> Array:
-    """d(e) of the places L."""
-    i, j = edges.T
-    found: Array = np.sum((L[i] - L[j]) ** 2, axis=1)
-    return found
 
 
 def affinities(squares: Array) -> Array:

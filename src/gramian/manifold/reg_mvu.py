@@ -73,5 +73,4 @@ class RegMVU(Unfolding):
         with clock.placing(lambda Y: self._at_samples(self.basis_ @ Y)):
             result = self._minimize(problem)
         self._finish(result, Waves(self.basis_).factor(result.factor), X)
-        if self._copies.any:
-            self.basis_ = self._copies.merge.factor(self.basis_)
+        self.basis_ = self._at_samples(self.basis_)

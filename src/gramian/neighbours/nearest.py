@@ -19,10 +19,9 @@ from gramian.neighbours import _approximate, _plain, _tree
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-PLAIN_WORK, COMPILING = 1e10, 8e10
+PLAIN_WORK = 1e10
 """Pairs of samples times (features + 100) up to which NumPy is used: about a second, the time to
-load numba and its kernels. The second number is the work of NumPy in the time that compiling them
-takes, once per machine: up to that total a process does not compile."""
+load numba and its kernels."""
 
 SEARCHED, MIN_DEVICE_SAMPLES = 8, 1024
 """Copies of each sample on a device during a search (itself, a query, both centred), and the
@@ -81,13 +80,12 @@ def nearest(
     X, queries = _alike(X, X if alone else queries)
     marks = _marks(X, queries, alone, apart)
     clock.phase(f"the neighbours of {queries.shape[0]:,} samples")
-    _check_enough(marks, k, alone and apart is None)
+    _check_enough(marks, k)
     labelled, there = apart is not None, place(device)
     if not there.is_host:
         return Neighbours(*_on_device(X, queries, k, marks, there, alone=not labelled))
     if approximate and not labelled and X.shape[0] >= _approximate.APPROXIMATE_FROM:
-        found, squares, recall = _approximate.search(X, queries, k, marks)
-        return Neighbours(found, squares, recall)
+        return Neighbours(*_approximate.search(X, queries, k, marks))
     if not labelled and _tree.fits(X):
         return Neighbours(*_tree.search(X, queries, k, marks))
     return Neighbours(*exact(X, queries, k, marks))
@@ -112,30 +110,10 @@ def _on_device(
 
 def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k nearest rows of X for each query, except those of equal marks, by brute force."""
-    if _is_plain(X, queries):
-        return _plain.search(X, queries, k, marks)
-    kernels = import_module("gramian.arrays.neighbours")
-    if not sp.issparse(X) and not kernels.ready() and _waits.taken(_work(X, queries)):
-        return _plain.search(X, queries, k, marks)
+    plain = _is_plain(X, queries)
+    kernels: Any = _plain if plain else import_module("gramian.arrays.neighbours")
     found: tuple[Indices, Array] = kernels.search(X, queries, k, marks)
     return found
-
-
-class _Waits:
-    """Work done by NumPy while the kernels were not compiled."""
-
-    def __init__(self) -> None:
-        self.spent = 0.0
-
-    def taken(self, work: float) -> bool:
-        """Whether NumPy does this, too; the total must not take longer than compiling."""
-        if self.spent + work > COMPILING:
-            return False
-        self.spent += work
-        return True
-
-
-_waits = _Waits()
 
 
 def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
@@ -143,7 +121,7 @@ def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
     same = queries is X
     forms = (X,) if same else (X, queries)
     if not all(sp.issparse(rows) for rows in forms) or _as_dense(X, queries):
-        forms = tuple(_dense(rows) for rows in forms)
+        forms = tuple(rows.toarray() if sp.issparse(rows) else rows for rows in forms)
     else:
         shift = far_means(X)  # products of samples far from the origin would cancel
         if shift.any():
@@ -165,37 +143,23 @@ def _marks(X: Any, queries: Any, alone: bool, apart: Any) -> tuple[Indices, Indi
     return own, own if alone else np.full(queries.shape[0], -1, dtype=np.int32)
 
 
-def _check_enough(marks: tuple[Indices, Indices], k: int, alone: bool) -> None:
+def _check_enough(marks: tuple[Indices, Indices], k: int) -> None:
     """Raise ValueError if k exceeds the number of available samples."""
-    if alone:
-        most = marks[0].size - 1
-    else:
-        known, counts = np.unique(marks[0], return_counts=True)
-        of_own = np.zeros(marks[1].size, dtype=np.intp)
-        place = np.minimum(np.searchsorted(known, marks[1]), known.size - 1)
-        met = known[place] == marks[1]
-        of_own[met] = counts[place[met]]
-        most = marks[0].size - int(of_own.max(initial=0))
+    known, counts = np.unique(marks[0], return_counts=True)
+    own = counts[np.isin(known, marks[1])].max(initial=0)
+    most = marks[0].size - int(own)
     if not 1 <= k <= most:
         raise ValueError(f"k = {k} neighbours requested, but a query has only {most} other samples")
 
 
 def _is_plain(X: Any, queries: Any) -> bool:
-    return _work(X, queries) <= PLAIN_WORK
-
-
-def _work(X: Any, queries: Any) -> float:
-    return float(X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0))
+    return float(X.shape[0]) * queries.shape[0] * (X.shape[1] + 100) <= PLAIN_WORK
 
 
 def _as_dense(X: Any, queries: Any) -> bool:
     """Whether CSR is dense or small enough to be searched as a dense array."""
     entries = X.shape[0] * X.shape[1]
     return X.nnz > FULL * entries or (_is_plain(X, queries) and entries <= SMALL)
-
-
-def _dense(X: Any) -> Any:
-    return X.toarray() if sp.issparse(X) else X
 
 
 def _in_order(X: Any) -> Any:

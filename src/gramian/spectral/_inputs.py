@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator
 
-from gramian.arrays.places import Place, as_double, host, norm
+from gramian.arrays.places import HOST, Place, as_double, host, norm
 from gramian.objectives.matrices import Dense, Operator, Sparse, SymmetricMatrix
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ class SymmetricArray:
     """
 
     def __init__(self, array: Array) -> None:
-        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.array = array
 
     def __matmul__(self, V: Array) -> Array:
         if V.ndim == 1:
@@ -45,55 +45,18 @@ class SymmetricArray:
 class Given:
     """A validated K: its products, its internal representation, and the dense array if any."""
 
+    order: int
     operator: Any
-    matrix: SymmetricMatrix
+    matrix: SymmetricMatrix | None = None
     dense: Array | None = None
+    place: Place = HOST
 
     @property
-    def order(self) -> int:
-        return self.matrix.order
-
-    @cached_property
-    def norm(self) -> float:
-        """‖Kv‖/‖v‖ after a few power iterations, a lower bound on ‖K‖."""
-        v = _probe(self.order)
-        size = 0.0
-        for _ in range(_POWER_STEPS):
-            v = self.operator @ (v / np.linalg.norm(v))
-            size = float(np.linalg.norm(v))
-            if size == 0.0:
-                break
-        return size
-
-
-def given(K: Any) -> Given:
-    """Validate and wrap K; errors state what to pass instead."""
-    if isinstance(K, Dense):
-        K = K.array
-    elif isinstance(K, Sparse):
-        K = K.matrix
-    if isinstance(K, LinearOperator):
-        _check_shape(K.shape)
-        _check_real(K.dtype)
-        return _checked(K, Operator(K))
-    if sp.issparse(K):
-        _check_shape(K.shape)
-        _check_real(K.dtype)
-        return _checked_sparse(K)
-    if all(hasattr(type(K), name) for name in ("lower", "dense", "__matmul__")):
-        return _checked(_Shaped(K), K)
-    return _checked_dense(K)
-
-
-class There:
-    """A symmetric matrix on a device, dense or sparse, validated by its products."""
-
-    def __init__(self, matrix: Any, there: Place) -> None:
-        self.matrix, self.place, self.shape = matrix, there, tuple(matrix.shape)
-        self.order = self.shape[0]
+    def shape(self) -> tuple[int, int]:
+        return self.order, self.order
 
     def __matmul__(self, V: Any) -> Any:
-        return self.matrix @ V
+        return self.operator @ V
 
     @cached_property
     def norm(self) -> float:
@@ -107,58 +70,53 @@ class There:
         return size
 
 
-def there_matrix(K: Any, there: Place) -> There:
-    """K on a device; ValueError unless it is real, symmetric and finite."""
-    if isinstance(K, LinearOperator):
+def given(K: Any, there: Place) -> Given:
+    """Validate and wrap K; errors state what to pass instead."""
+    if isinstance(K, Dense):
+        K = K.array
+    elif isinstance(K, Sparse):
+        K = K.matrix
+    operator = isinstance(K, LinearOperator)
+    if operator and not there.is_host:
         raise ValueError("a LinearOperator is multiplied on the processor: leave device out")
+    if all(hasattr(type(K), name) for name in ("lower", "dense", "__matmul__")):
+        return _checked_operator(K, K, K.order)
+    if there.is_host and not (operator or sp.issparse(K)):
+        K = np.asarray(K)
     _check_shape(tuple(K.shape))
-    if sp.issparse(K) or isinstance(K, np.ndarray):
+    n = K.shape[0]
+    if operator or sp.issparse(K) or isinstance(K, np.ndarray):
         _check_real(K.dtype)
-    matrix = there.sparse(K.astype(np.float64)) if sp.issparse(K) else as_double(there.put(K))
-    v = there.put(_probe(matrix.shape[0]))
-    _check_images(host(matrix @ v), host(matrix.T @ v))
-    return There(matrix, there)
-
-
-class _Shaped:
-    """A matrix of this library with a `shape`."""
-
-    def __init__(self, matrix: SymmetricMatrix) -> None:
-        self._matrix, self.shape = matrix, (matrix.order, matrix.order)
-
-    def __matmul__(self, V: Array) -> Any:
-        return self._matrix @ V
-
-
-def _checked_dense(K: Any) -> Given:
-    array = np.asarray(K)
-    _check_real(array.dtype)
-    _check_shape(array.shape)
-    array = np.ascontiguousarray(array, dtype=np.float64)
-    v = _probe(array.shape[0])
+    if operator:
+        return _checked_operator(K, Operator(K), n)
+    if not there.is_host:
+        K = there.sparse(K.astype(np.float64)) if sp.issparse(K) else as_double(there.put(K))
+        found = Given(n, K, place=there)
+    elif sp.issparse(K):
+        K = sp.csr_array(K, dtype=np.float64)
+        found = Given(n, K, Sparse(K))
+    else:
+        K = np.ascontiguousarray(K, dtype=np.float64)
+        found = Given(n, SymmetricArray(K), Dense(K), K)
+    v = there.put(_probe(n))
     with np.errstate(invalid="ignore", over="ignore"):
-        _check_images(array @ v, v @ array)
-    return Given(SymmetricArray(array), Dense(array), array)
+        image, transposed = host(K @ v), host(K.T @ v)
+    _check_finite(image, transposed)
+    if np.max(np.abs(image - transposed)) > _ASYMMETRY * np.max(np.abs(image)):
+        raise ValueError("K must be symmetric; pass (K + K.T) / 2 if that is meant")
+    return found
 
 
-def _checked_sparse(K: Any) -> Given:
-    matrix = sp.csr_array(K, dtype=np.float64)
-    v = _probe(matrix.shape[0])
-    with np.errstate(invalid="ignore", over="ignore"):
-        _check_images(matrix @ v, matrix.T @ v)
-    return Given(matrix, Sparse(matrix))
-
-
-def _checked(operator: Any, matrix: SymmetricMatrix) -> Given:
+def _checked_operator(operator: Any, matrix: SymmetricMatrix, n: int) -> Given:
     """For an operator without a transpose only xᵀKy = yᵀKx can be tested."""
-    x, y = _probe(matrix.order), _probe(matrix.order, seed=1)
+    x, y = _probe(n), _probe(n, seed=1)
     with np.errstate(invalid="ignore", over="ignore"):
         Kx, Ky = (np.asarray(operator @ v, dtype=np.float64) for v in (x, y))
-    _check_images(Kx, Kx)
+    _check_finite(Kx)
     size = float(np.linalg.norm(x) * np.linalg.norm(Ky) + np.linalg.norm(y) * np.linalg.norm(Kx))
     if abs(float(x @ Ky - y @ Kx)) > _ASYMMETRY * size:
         raise ValueError("K must be symmetric, but this operator has xᵀKy ≠ yᵀKx")
-    return Given(operator, matrix)
+    return Given(n, operator, matrix)
 
 
 def _probe(n: int, seed: int = 0) -> Array:
@@ -167,12 +125,9 @@ def _probe(n: int, seed: int = 0) -> Array:
     return rng.choice([-1.0, 1.0], n) * rng.uniform(1.0, 2.0, n)
 
 
-def _check_images(image: Array, transposed: Array) -> None:
-    """Compare Kv with Kᵀv, which differ if K ≠ Kᵀ, and test that they are finite."""
-    if not (np.isfinite(image).all() and np.isfinite(transposed).all()):
+def _check_finite(*images: Array) -> None:
+    if not all(np.isfinite(image).all() for image in images):
         raise ValueError("K contains NaN or infinity (or numbers too large to add)")
-    if np.max(np.abs(image - transposed)) > _ASYMMETRY * np.max(np.abs(image)):
-        raise ValueError("K must be symmetric; pass (K + K.T) / 2 if that is meant")
 
 
 def _check_real(dtype: Any) -> None:

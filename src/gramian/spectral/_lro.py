@@ -34,12 +34,13 @@ def lro_subspace(
     """
     steps = _MAX_STEPS if max_products is None else max(1, max_products // k)
     settings = Settings(rank=k, tol=tol, rng=rng)
-    alive = False
+    K, alive = matrix.matrix, False
+    assert K is not None
     if matrix.norm > 0:
-        L, alive = _minimise(matrix.matrix, 0.0, matrix.norm, settings, steps)
+        L, alive = _minimise(K, 0.0, matrix.norm, settings, steps)
     if not alive:
         shift = 2 * matrix.norm or 1.0
-        shifted = MatrixSum(matrix.matrix, LowRankPlusIdentity(matrix.order, shift))
+        shifted = MatrixSum(K, LowRankPlusIdentity(matrix.order, shift))
         L, _ = _minimise(shifted, shift, matrix.norm, settings, steps)
     return L
 

@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.arrays.dense import row_signs
 from gramian.arrays.errstate import under_own_errstate
-from gramian.arrays.places import Place, host, place
+from gramian.arrays.places import host, place
 from gramian.arrays.threads import blas_threads_for
 from gramian.common.random_state import generator
 from gramian.linalg.block_lanczos import block_lanczos
 from gramian.linalg.krylov import largest_pairs
-from gramian.spectral._inputs import Given, There, given, there_matrix
+from gramian.spectral._inputs import Given, given
 from gramian.spectral._lro import lro_subspace
 
 Array = NDArray[np.float64]
@@ -30,9 +30,8 @@ _LANCZOS_PAIRS = 7e-6
 """Lanczos is faster than LAPACK on a dense random K if k is at most this many times n², measured at
 n = 1000 and 2000. Random matrices are hard for Lanczos, most others easier."""
 
-
 _DEVICE_BLOCK = 8
-"""Vectors of a block on a device."""
+"""Vectors of a block on a device, where a product with a few costs as much as with one."""
 
 
 class TopEigen(NamedTuple):
@@ -90,60 +89,26 @@ def top_eigen(
         tolerance (see `gramian.linalg.block_lanczos`).
     """
     there = place(getattr(K, "device", None) if device is None else device)
-    if not there.is_host:
-        _check_arguments(k, K.shape[0], method, tol, max_products)
-        return _on_device(K, int(k), tol, max_products, generator(random_state), there)
-    matrix = given(K)
+    matrix = given(K, there)
     _check_arguments(k, matrix.order, method, tol, max_products)
     k, seed = int(k), generator(random_state)
     with blas_threads_for(matrix.order**2):
-        if method == "auto":
+        if method == "auto" or not there.is_host:
             method = "lapack" if _lapack_is_faster(matrix, k) else "lanczos"
         if method == "lapack":
             found = _lapack(matrix, k)
         elif method == "lanczos":
-            found = TopEigen(
-                *block_lanczos(
-                    matrix.operator,
-                    k,
-                    block=min(k, 2),
-                    tol=tol,
-                    max_products=max_products,
-                    random_state=seed,
-                )
+            block = min(k, 2 if there.is_host else _DEVICE_BLOCK)
+            parts = block_lanczos(
+                matrix, k, block=block, tol=tol, max_products=max_products, random_state=seed
             )
+            found = TopEigen(*map(host, parts))
         else:
             subspace = lro_subspace(matrix, k, tol, max_products, seed)
-            found = rayleigh_ritz(matrix.operator, subspace, k)
+            found = rayleigh_ritz(matrix, subspace, k)
     if method != "lapack":
         _warn_if_far(found, matrix, tol)
-    return _with_signs(found)
-
-
-def _with_signs(found: TopEigen) -> TopEigen:
-    """The vectors with a positive largest entry, so that their signs do not depend on rounding."""
     return found._replace(vectors=found.vectors * row_signs(found.vectors.T))
-
-
-def _on_device(
-    K: Any, k: int, tol: float, max_products: int | None, seed: Any, there: Place
-) -> TopEigen:
-    """Block Lanczos on a device, where a product with a few vectors costs as much as with one.
-
-    Only small matrices and the vectors found are copied to the host.
-    """
-    matrix = there_matrix(K, there)
-    found = block_lanczos(
-        matrix,
-        k,
-        block=min(k, _DEVICE_BLOCK),
-        tol=tol,
-        max_products=max_products,
-        random_state=seed,
-    )
-    result = TopEigen(*(host(part) for part in found))
-    _warn_if_far(result, matrix, tol)
-    return _with_signs(result)
 
 
 def rayleigh_ritz(operator: Any, subspace: Array, k: int) -> TopEigen:
@@ -159,6 +124,8 @@ def rayleigh_ritz(operator: Any, subspace: Array, k: int) -> TopEigen:
 
 def _lapack_is_faster(matrix: Given, k: int) -> bool:
     n = matrix.order
+    if not matrix.place.is_host:
+        return False
     if n <= _LAPACK_ORDER or _LAPACK_SHARE * k >= n:
         return True
     return matrix.dense is not None and k > _LANCZOS_PAIRS * n * n
@@ -167,11 +134,11 @@ def _lapack_is_faster(matrix: Given, k: int) -> bool:
 def _lapack(matrix: Given, k: int) -> TopEigen:
     dense = matrix.dense
     if dense is None:
-        dense = np.asarray(matrix.operator @ np.eye(matrix.order))
-    return rayleigh_ritz(matrix.operator, largest_pairs(dense, k)[1], k)
+        dense = np.asarray(matrix @ np.eye(matrix.order))
+    return rayleigh_ritz(matrix, largest_pairs(dense, k)[1], k)
 
 
-def _warn_if_far(found: TopEigen, matrix: Given | There, tol: float) -> None:
+def _warn_if_far(found: TopEigen, matrix: Given, tol: float) -> None:
     """Warn if residuals exceed the tolerance, with a margin for the estimate of ‖K‖."""
     norm = max(float(np.max(np.abs(found.values))), matrix.norm)
     shown = 4 * np.finfo(float).eps * np.sqrt(matrix.order)

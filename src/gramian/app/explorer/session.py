@@ -83,7 +83,7 @@ def _waves(laplacian: Any, count: int) -> Array:
     if n <= QUICK or connected_components(laplacian, directed=False)[0] > 1:
         return smoothest(laplacian, count, constant=True)[1]
     top = 2.0 * float(laplacian.diagonal().max())  # no eigenvalue of a Laplacian is larger
-    turned = in_time(sp.csr_array(top * sp.eye_array(n) - laplacian))
+    turned = in_time((n, n), sp.csr_array(top * sp.eye_array(n) - laplacian).__matmul__)
     start = np.random.default_rng(0).standard_normal(n)
     values, vectors = eigsh(turned, count, which="LA", v0=start, tol=1e-6, ncv=max(60, 4 * count))
     waves: Array = np.ascontiguousarray(vectors[:, np.argsort(-values)])
