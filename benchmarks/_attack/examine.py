@@ -14,7 +14,7 @@ from benchmarks._attack import large, small
 from benchmarks._attack.instances import Dice, Instance
 from benchmarks._attack.judge import HANG, TRACEBACK, Claim, Truth, judge
 from benchmarks._attack.oracles import points
-from gramian.run import InconsistentResultWarning
+from gramian.outcome import InconsistentResultWarning
 
 Record = dict[str, Any]
 LARGE_ORDER = 1500

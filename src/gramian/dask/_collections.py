@@ -25,7 +25,7 @@ from fsspec.core import has_magic, url_to_fs
 from gramian.arrays.samples import check_size, checked_samples, naming_text, refuse_odd_labels
 from gramian.completion._reading import checked_values, checked_weights, refuse_missing
 from gramian.dask._cluster import Cluster
-from gramian.metric._weak_input import marks as checked_marks
+from gramian.metric._input import marks as checked_marks
 
 ENDINGS = (".parquet", ".npz")
 

@@ -26,10 +26,8 @@ from gramian.domains import Spectrahedron
 from gramian.linalg import leading_eigenpair
 from gramian.losses import SmoothedHinge, SoftMin, SquaredHinge
 from gramian.maps import Congruence, PairDistances, triplet_margins
-from gramian.metric._floor import floor_for
-from gramian.metric._local import ridge_for
-from gramian.metric._max_min import MaxMin
-from gramian.metric._weak_input import row_keys
+from gramian.metric._input import row_keys
+from gramian.metric._local import MaxMin, floor_for, ridge_for
 from gramian.metric.dml_eig import SMOOTHING
 from gramian.metric.triplet_metric import WEIGHT
 from gramian.objectives import Composite, Linear, Sum

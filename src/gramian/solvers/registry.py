@@ -41,7 +41,7 @@ SOLVERS = {
     solver.name: solver
     for solver in (
         Solver("auto", auto, "chooses by the problem's structure", "everything", accepts_all),
-        Solver("staircase", staircase, "first-order steps and exact searches on a growing factor", ANY, no_rank_limit),
+        Solver("staircase", staircase, "local steps on a growing factor", ANY, no_rank_limit),
         Solver(
             "whitened",
             white.whitened,
