@@ -130,7 +130,7 @@ def _schur(scene: Scene) -> Array:
         np.zeros((scene.model.cols.size,) * 2),
         scene.own(np.arange(scene.model.cols.size)),
     )
-    found[np.ix_(items, items)] = loss.links.gram(1.0 / loss.masses[0])
+    found[np.ix_(items, items)] = loss.links.gram(0, 1.0 / loss.masses[0])
     return found
 
 

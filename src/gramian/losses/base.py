@@ -131,13 +131,48 @@ def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
     return found
 
 
-class Separable(ABC):
+class Smooth:
+    """Default methods of a loss, besides its value, gradient, `hessian` and conjugate."""
+
+    quadratic = False
+    infimum = -np.inf
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        """d ↦ ∇²g(z) d."""
+        raise NotImplementedError
+
+    def curvature(self, z: Array, directions: Array) -> Array:
+        """Dᵀ ∇²g(z) D, one column at a time."""
+        product = self.hessian(z)
+        columns = [product(directions[:, k]) for k in range(directions.shape[1])]
+        return directions.T @ namespace(z).stack(columns, axis=1)
+
+    def smoothed(self, mu: float) -> Any:
+        """None: no smoothing parameter."""
+        return None
+
+
+class DiagonalHessian(Smooth):
+    """A loss whose Hessian is diagonal, given by `bends`."""
+
+    def bends(self, z: Array) -> Array:
+        """The diagonal of ∇²g(z)."""
+        raise NotImplementedError
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        bends = self.bends(z)
+        return lambda d: bends * d
+
+    def curvature(self, z: Array, directions: Array) -> Array:
+        return (directions * self.bends(z)[:, None]).T @ directions
+
+
+class Separable(DiagonalHessian, ABC):
     """A weighted sum g(z) = Σ_e ω_e φ(z_e − c_e); subclasses define φ.
 
     Every such φ is at least 0, so inf g = 0.
     """
 
-    quadratic = False
     infimum = 0.0
     separable = True
     steepest = 1.0
@@ -162,16 +197,8 @@ class Separable(ABC):
     def gradient(self, z: Array) -> Array:
         return self.weight * self._slope(z - self.centre)
 
-    def curvature(self, z: Array, directions: Array) -> Array:
-        bend = self.weight * self._bend(z - self.centre)
-        return (directions * bend[:, None]).T @ directions
-
-    def hessian(self, z: Array) -> Callable[[Array], Array]:
-        bend = self.weight * self._bend(z - self.centre)
-        return lambda d: bend * d
-
-    def smoothed(self, mu: float) -> Separable | None:
-        return None
+    def bends(self, z: Array) -> Array:
+        return self.weight * self._bend(z - self.centre)
 
     def recession(self, z: Array, noise: Array) -> float:
         """Σ_e ω_e lim φ(tz_e)/t."""
