@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +19,7 @@ from gramian.maps.base import (
     index_columns,
     refuse_rows,
 )
-from gramian.maps.distances import PairDistances
+from gramian.maps.pairs import PairDistances
 
 MAX_DENSE_NUMBERS = 4096
 """Size of W up to which it is multiplied as a dense matrix."""
@@ -65,20 +64,15 @@ class Mix(LinearMap):
         """W times the columns of ℬ."""
         return self._mixed(self.base.columns(W))
 
-    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """The functions of ℬ, multiplied by W."""
-        bilinear, adjoint = self.base.fixed(L)
-        return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self._shared(w))
-
-    def seen(self, L: Floats) -> Floats:
+    def seen(self, L: Floats) -> Any:
         """That of ℬ."""
         return self.base.seen(L)
 
-    def of_seen(self, seen: Floats) -> NDArray[np.float64]:
-        """W ℬ(LLᵀ)."""
-        return self._mixed(self.base.of_seen(seen))
+    def of_seen(self, seen: Any, other: Any) -> NDArray[np.float64]:
+        """W times the values of ℬ."""
+        return self._mixed(self.base.of_seen(seen, other))
 
-    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
+    def adjoint_of_seen(self, w: Floats, seen: Any) -> Floats:
         """ℬ*(Wᵀ w) L."""
         return self.base.adjoint_of_seen(self._shared(w), seen)
 

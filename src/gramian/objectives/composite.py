@@ -58,7 +58,7 @@ class CompositeImage:
     z: Array
     linear: float
     CL: Array
-    seen: Array | None = None
+    seen: Any = None
 
 
 Seen = CompositeImage | WhitenedImage
@@ -104,7 +104,7 @@ class Composite(Objective[Seen]):
             return WhitenedImage(self.map, self.C, L)
         CL, seen = self.C @ L, self.map.seen(L)
         linear = self.C.square(L) if isinstance(self.C, Gram) else inner(L, CL)
-        return CompositeImage(L, self.map.of_seen(seen), linear, CL, seen)
+        return CompositeImage(L, self.map.of_seen(seen, seen), linear, CL, seen)
 
     def pair_image(self, X: Array, Y: Array) -> CompositeImage:
         return CompositeImage(X[:, :0], self.map.bilinear(X, Y), inner(X, self.C @ Y), X[:, :0])
