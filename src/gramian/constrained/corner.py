@@ -18,7 +18,7 @@ from gramian.linear_constraints import Constraints
 from gramian.losses import Separable
 from gramian.maps import Rows, rows_of
 from gramian.objectives import Composite, Objective
-from gramian.objectives.matrix_sizes import size_of
+from gramian.objectives.matrices import size_of
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -26,8 +26,7 @@ from gramian.dask._scene import Model
 from gramian.dask._spread import Spread
 from gramian.dask._sweeps import ShardedHalves
 from gramian.linalg.svec import triangle
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
-from gramian.objectives.facts import Facts
+from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.halves import halves_of
 from gramian.objectives.parts import Parts, rounding_of_parts
 from gramian.objectives.restriction import QuadraticRestriction

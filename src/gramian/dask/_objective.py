@@ -20,11 +20,9 @@ from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
 from gramian.dask._terms import Bent, ShardFacts, Terms, soft, soft_bent, total, total_bent
 from gramian.linalg.restriction import Restriction
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
-from gramian.objectives.facts import Facts
-from gramian.objectives.parts import Parts
+from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
+from gramian.objectives.parts import Parts, joined_form
 from gramian.objectives.restriction import QuadraticRestriction
-from gramian.objectives.structure import joined_form
 from gramian.objectives.supports import Growth, Support
 from gramian.proofs import rounded_sum
 

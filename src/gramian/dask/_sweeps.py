@@ -17,9 +17,7 @@ from gramian.arrays import cpu
 from gramian.dask._ratings import Block, HeldOut, Rated, Side
 from gramian.dask._scene import Model
 from gramian.dask._spread import SWEEPS, Spread, home_of, roots_of, spread
-from gramian.objectives import mixing
-from gramian.objectives.halves import NEW_COLUMNS, scattered_size
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.halves import NEW_COLUMNS, RowFits, mixture, products, scattered_size
 
 if TYPE_CHECKING:
     from gramian.dask._completion import Completed
@@ -244,11 +242,11 @@ def _difference(before: Array, after: Array) -> Array:
 
 
 def _products(last: Array, others: list[Array]) -> Array:
-    return mixing.products([*others, last]).astype(float)
+    return products([*others, last]).astype(float)
 
 
 def _mixture(last: Array, others: list[Array], weights: Array) -> Array:
-    return mixing.mixture([*others, last], weights.astype(last.dtype))
+    return mixture([*others, last], weights.astype(last.dtype))
 
 
 def _scattered(size: Array, rank: int, seed: int, dtype: str) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.objectives.facts import Facts
+from gramian.objectives.base import Facts
 from gramian.objectives.supports import Growth
 from gramian.proofs.base import UNIT
 

@@ -15,7 +15,7 @@ from gramian.domains import Domain
 from gramian.linalg import quartic
 from gramian.linalg.conjugate_gradient import Product, conjugate_gradient
 from gramian.objectives import Objective
-from gramian.objectives.preconditioning import hessian_metric, row_preconditioner
+from gramian.objectives.curvature import hessian_metric, row_preconditioner
 
 Array = NDArray[np.floating]
 

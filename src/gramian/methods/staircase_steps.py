@@ -15,7 +15,7 @@ from gramian.methods import lbfgs
 from gramian.methods.base import Settings, for_steps
 from gramian.methods.lowest_eigenpairs import DENSE_ORDER, LowestEigenpairs
 from gramian.methods.newton import Direction, best_along, newton_direction
-from gramian.objectives.preconditioning import row_preconditioner
+from gramian.objectives.curvature import row_preconditioner
 from gramian.papers.lro import UnboundedError, conjugate_gradient
 from gramian.problem import Problem
 from gramian.reductions.variants import single_precision

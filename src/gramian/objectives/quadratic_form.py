@@ -22,7 +22,7 @@ from gramian.maps import Entries, LinearMap, Mix, PairDistances
 from gramian.objectives.base import Objective
 from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic
-from gramian.objectives.matrices import LowRankPlusIdentity, SymmetricMatrix
+from gramian.objectives.matrices import SymmetricMatrix, is_multiple_of_identity
 from gramian.objectives.total import Sum
 
 Array = NDArray[np.floating]
@@ -165,7 +165,7 @@ def _of_gram_quadratic(objective: GramQuadratic) -> QuadraticForm:
 
 def _congruence_rows(A: SymmetricMatrix) -> Any:
     """s ↦ svec(A^½ M A^½)."""
-    if isinstance(A, LowRankPlusIdentity) and not A.weights.size:
+    if is_multiple_of_identity(A):
         return _multiple(A.order, A.scale)
     root = _root(A)
     i, j, scale = triangle(A.order)
@@ -180,7 +180,7 @@ def _congruence_rows(A: SymmetricMatrix) -> Any:
 def _product_rows(B: SymmetricMatrix) -> sp.csr_array:
     """s ↦ vec(B^½ M), n rows for each column of M."""
     order = B.order
-    if isinstance(B, LowRankPlusIdentity) and not B.weights.size:
+    if is_multiple_of_identity(B):
         return _multiple(order, np.sqrt(max(B.scale, 0.0)))
     entry = np.arange(order * order)
     vec = Entries(np.column_stack([entry % order, entry // order]), order)
