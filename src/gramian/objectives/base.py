@@ -133,15 +133,11 @@ class Blend:
     """F(αM + βN) and the image of [√α L | √β V] (BILGO §3.1)."""
 
     restriction: Restriction
-    take: Callable[[float, float], Image]
+    take: Callable[..., Image]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Blend):
     """F at (L+μΔ)(L+μΔ)ᵀ, over θ = (1, 2μ, μ²) on LLᵀ, sym(LΔᵀ), ΔΔᵀ (LRO §4)."""
-
-    restriction: Restriction
-    take: Callable[[float], Image]
 
 
 class Objective(Placed, ABC, Generic[Point]):

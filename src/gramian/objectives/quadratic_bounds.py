@@ -64,13 +64,13 @@ def common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
         a = lowered(values) if even_B else np.full(order, A.scale)
         return Eigenbasis(V, a, np.full(order, B.scale) if even_B else lowered(values))
     A, B = A.dense(), B.dense()
-    a, b = norm(A) or 1.0, norm(B) or 1.0
-    if norm(A @ B - B @ A) > 1e-12 * a * b:
+    size_A, size_B = norm(A) or 1.0, norm(B) or 1.0
+    if norm(A @ B - B @ A) > 1e-12 * size_A * size_B:
         return None
     # Within an eigenspace of B any basis diagonalises B: the sum with A selects one that suits A.
-    _, V = eigh(A / a + np.sqrt(0.5) * B / b)
+    _, V = eigh(A / size_A + np.sqrt(0.5) * B / size_B)
     (own_A, rest_A), (own_B, rest_B) = _diagonalised(A, V), _diagonalised(B, V)
-    if rest_A * b + rest_B * a > 1e-11 * a * b:
+    if rest_A / size_A + rest_B / size_B > 1e-11:
         return None
     # The off-diagonal remainder counts as rounding of both.
     return Eigenbasis(V, lowered(own_A - rest_A), lowered(own_B - rest_B))
