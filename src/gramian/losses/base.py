@@ -42,12 +42,15 @@ class PerImage(Generic[Found]):
 
 @runtime_checkable
 class Loss(Protocol):
-    """A convex, smooth g: Rᵖ → R, with the methods that solvers and certificates need."""
+    """A convex, smooth g: Rᵖ → R, with the methods that solvers and certificates need.
 
-    quadratic: bool
+    Subclasses inherit `curvature` and `smoothed`; other classes may have the same methods.
+    """
+
+    quadratic: bool = False
     """Whether g is quadratic, so that every small search is exact in one step."""
 
-    infimum: float
+    infimum: float = -np.inf
     """A lower bound of g, −inf if there is none."""
 
     size: int | None
@@ -64,12 +67,16 @@ class Loss(Protocol):
 
     def curvature(self, z: Array, directions: Array) -> Array:
         """Dᵀ ∇²g(z) D for the few columns of D."""
+        product = self.hessian(z)
+        columns = [product(directions[:, k]) for k in range(directions.shape[1])]
+        return directions.T @ namespace(z).stack(columns, axis=1)
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ ∇²g(z) d."""
 
     def smoothed(self, mu: float) -> Loss | None:
         """The same loss with another smoothing parameter μ, None if it has none."""
+        return None
 
     def conjugate(self, w: Array) -> float:
         """g*(w) = sup_z ⟨w, z⟩ − g(z), infinite outside its domain."""
@@ -131,28 +138,7 @@ def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
     return found
 
 
-class Smooth:
-    """Default methods of a loss, besides its value, gradient, `hessian` and conjugate."""
-
-    quadratic = False
-    infimum = -np.inf
-
-    def hessian(self, z: Array) -> Callable[[Array], Array]:
-        """d ↦ ∇²g(z) d."""
-        raise NotImplementedError
-
-    def curvature(self, z: Array, directions: Array) -> Array:
-        """Dᵀ ∇²g(z) D, one column at a time."""
-        product = self.hessian(z)
-        columns = [product(directions[:, k]) for k in range(directions.shape[1])]
-        return directions.T @ namespace(z).stack(columns, axis=1)
-
-    def smoothed(self, mu: float) -> Any:
-        """None: no smoothing parameter."""
-        return None
-
-
-class DiagonalHessian(Smooth):
+class DiagonalHessian(Loss):
     """A loss whose Hessian is diagonal, given by `bends`."""
 
     def bends(self, z: Array) -> Array:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from gramian.arrays.batches import batches_of
 from gramian.arrays.places import as_double, namespace
-from gramian.losses.base import Array, PerImage, Smooth
+from gramian.losses.base import Array, Loss, PerImage
 from gramian.losses.functions import entropy
 
 ON_SIMPLEX = 1e-9
 """Largest deviation of a row of probabilities from a sum of 1 that may be rounding."""
 
 
-class Collapse(Smooth):
+class Collapse(Loss):
     """g(z) = Σ_i [Σ_k q_ik z_ik + ln Σ_{k≠i} exp(−z_ik)], Globerson and Roweis (2005).
 
     z has the squared distances of all pairs of a batch (`BatchDistances`). Row i of the `targets` q

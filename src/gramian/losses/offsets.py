@@ -25,7 +25,7 @@ from gramian.arrays.places import (
     norm,
 )
 from gramian.linalg import conjugate_gradient
-from gramian.losses.base import Array, LeastSquares, PerImage, Smooth
+from gramian.losses.base import Array, LeastSquares, Loss, PerImage
 
 Indices = NDArray[np.integer]
 Sides = tuple[Array, Array]
@@ -55,7 +55,7 @@ ACCURACY, MOST_STEPS = 1e-13, 5000
 """Relative residual at which conjugate gradients stop, and their largest number of steps."""
 
 
-class SquaredWithOffsets(Smooth, Placed):
+class SquaredWithOffsets(Loss, Placed):
     """g(z) = min over β = (b, c) of ½ Σ_e ω_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², e = (i, j).
 
     Convex in z, as a minimum over part of the arguments of a convex function. The optimal β solves

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.places import namespace
-from gramian.losses.base import Array, Smooth
+from gramian.losses.base import Array, Loss
 from gramian.losses.functions import entropy, logsumexp, softmax, where
 
 
-class SoftMin(Smooth):
+class SoftMin(Loss):
     """g(z) = μ ln Σ_e exp(−(z_e + b_e) / μ), DML-eig's smoothing of max_e (−z_e − b_e).
 
     The exponentials are shifted by the smallest z + b, so that μ = 1e-5 does not underflow;
@@ -54,7 +54,7 @@ class SoftMin(Smooth):
         return _conjugate(-w, self.offset, self.mu)
 
 
-class FilledSoftMin(Smooth):
+class FilledSoftMin(Loss):
     """The soft minimum after raising the smallest values: DML-eig eq. (16), minimised over ξ.
 
     With z = (c − b, t) it is g(z) = min μ ln Σ_e exp(−(c_e + ξ_e)/μ) over ξ ≥ 0 with Σ ξ = ωt,

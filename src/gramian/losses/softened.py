@@ -46,6 +46,9 @@ class SoftenedHinge(DiagonalHessian):
         u, v, _ = self._dual(z)
         return self.weight / self._stiffness(u, v)
 
+    def conjugate(self, w: Array) -> float:
+        raise NotImplementedError("the conjugate of the original loss is used")
+
     def drift(self, z: Array) -> Array:
         """μ ∂∇g/∂μ, the change of the gradient as the barrier decreases, for a tangent step."""
         u, v, _ = self._dual(z)

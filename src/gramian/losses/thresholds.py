@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.places import backend, namespace, stored
-from gramian.losses.base import Array, Loss, PerImage, Smooth, recession_of
+from gramian.losses.base import Array, Loss, PerImage, recession_of
 
 Indices = NDArray[np.integer]
 
@@ -18,7 +18,7 @@ MAX_NEWTON_STEPS, SLOPE_RTOL = 60, 1e-13
 """Largest number of Newton steps for the thresholds, and the relative slope at which they stop."""
 
 
-class WithThresholds(Smooth):
+class WithThresholds(Loss):
     """g(z) = min over δ of h(z − δ_k(e)/s_e) + κ/2 ‖δ‖², k(e) the group of value e.
 
     Convex in z for a convex h, as a minimum over part of the arguments. Each δ_k solves a problem

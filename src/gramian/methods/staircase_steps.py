@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays.places import as_double, as_single, norm
 from gramian.methods import lbfgs
-from gramian.methods.base import Settings, for_steps
+from gramian.methods.base import Settings
 from gramian.methods.lowest_eigenpairs import DENSE_ORDER, LowestEigenpairs
 from gramian.methods.newton import Direction, best_along, newton_direction
 from gramian.objectives.curvature import row_preconditioner
@@ -125,7 +125,7 @@ class LocalSteps:
         """L-BFGS, which can keep the trace fixed and needs one evaluation per trial."""
         first = float(norm(self._slope(image)) * norm(image.factor))
         factor = lbfgs.descend(
-            for_steps(self.objective, self.settings),
+            self.objective,
             image.factor,
             self.settings,
             iterations=LBFGS_STEPS,
