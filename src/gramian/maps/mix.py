@@ -21,9 +21,6 @@ from gramian.maps.base import (
 )
 from gramian.maps.pairs import PairDistances
 
-MAX_DENSE_NUMBERS = 4096
-"""Size of W up to which it is multiplied as a dense matrix."""
-
 COMPILED_NUMBERS = 200_000
 """Numbers in the rows of one product of a metric from which compiled code is faster."""
 
@@ -98,15 +95,9 @@ class Mix(LinearMap):
         return None if inner is None else (inner[0], inner[1] + longest)
 
     @cached_property
-    def _rows(self) -> Any:
-        """W, dense if it is small: a sparse product has more overhead."""
-        few = self.place.is_host and self.size * self.base.size <= MAX_DENSE_NUMBERS
-        return self.weights.toarray() if few else self.weights
-
-    @cached_property
     def _turned(self) -> Any:
         """Wᵀ, stored because a transposition costs as much as a small product."""
-        return self._rows.T
+        return self.weights.T
 
     @cached_property
     def _absolute(self) -> tuple[Any, float]:
@@ -124,7 +115,7 @@ class Mix(LinearMap):
         return self._mixed(self.base.of_matrix(M))
 
     def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
-        mixed: NDArray[np.float64] = self._rows @ base_values
+        mixed: NDArray[np.float64] = self.weights @ base_values
         return mixed
 
     def _shared(self, w: Floats) -> NDArray[np.float64]:

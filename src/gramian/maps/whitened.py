@@ -60,14 +60,10 @@ class GroundedRoot(Placed):
         """RY; the last product is cached, because one evaluation needs it several times."""
         xp, last = namespace(Y), self._last
         if last is None or last[0].shape != Y.shape or not bool(xp.all(last[0] == Y)):
-            L = self._zeros(Y)
+            L = self.place.zeros((self.n, Y.shape[1]))
             L[1:] = self.triangle.backward(Y)
             self._last = last = (xp.asarray(Y, copy=True), L)
         return last[1]
-
-    def _zeros(self, Y: Floats) -> Floats:
-        zeros: Floats = self.place.zeros((self.n, Y.shape[1]))
-        return zeros
 
     def transposed(self, V: Floats) -> Floats:
         """RᵀV."""
@@ -307,10 +303,6 @@ class GroundedDistances(WhitenedDistances):
     def __init__(self, distances: PairDistances, laplacian: Any) -> None:
         self._set(distances, GroundedRoot(laplacian), None)
         self.unit = sp.csr_array(laplacian)[1:, 1:]
-
-    def adjoint_grounded(self, w: Floats) -> sp.csr_array:
-        """The Laplacian of w without the point at the origin, before multiplication by R."""
-        return sp.csr_array(self.distances.adjoint_sparse(w)[1:, 1:])
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
         return self.root.congruence(self.distances.adjoint_sparse(w))

@@ -6,7 +6,6 @@ small problems the dense form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeGuard
 
@@ -30,6 +29,7 @@ from gramian.arrays.places import (
     size,
 )
 from gramian.common import clock
+from gramian.objectives.base import SymmetricOperator
 from gramian.proofs import (
     EXACT_ORDER,
     DenseForm,
@@ -168,9 +168,11 @@ class Parts(Placed):
         return bottom + min(float(np.linalg.eigvalsh(part)[0] - _roundoff(part)), 0.0)
 
     def __matmul__(self, V: Array) -> Array:
-        product: Any = self.scale * V if self.scale or self.sparse is None else 0.0
+        product: Any = None
         if self.sparse is not None:
-            product = backend(V).sparse_product(self.sparse, V) + product
+            product = backend(V).sparse_product(self.sparse, V)
+        if self.scale or product is None:
+            product = self.scale * V if product is None else product + self.scale * V
         if self.columns:
             product = product + (self.factor * self.weights) @ (self.factor.T @ V)
         found: Array = product
@@ -364,33 +366,15 @@ def _roundoff(array: Array) -> float:
     return float(8 * np.finfo(float).eps * np.linalg.norm(array))
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A matrix and its structure, as the argument of a proof."""
-
-    matrix: Any
-    structure: Any
-
-    @property
-    def order(self) -> int:
-        return int(self.matrix.shape[0])
-
-    def __matmul__(self, v: Array) -> Array:
-        return self.matrix @ v
-
-    def dense(self) -> Array:
-        return self.matrix.toarray() if sp.issparse(self.matrix) else self.matrix
-
-    def form(self) -> Any:
-        return self.structure
-
-    def slack(self) -> Array:
-        return np.zeros(self.order)
-
-
 def _proved_lower(matrix: Any, form: Any) -> float:
     """A proved lower bound on λ_min, −inf if no proof applies."""
-    found = lowest(_Known(matrix, form))
+
+    def dense() -> Array:
+        found: Array = matrix.toarray() if sp.issparse(matrix) else matrix
+        return found
+
+    known = SymmetricOperator(matrix.shape[0], matrix.__matmul__, dense, lambda: form)
+    found = lowest(known)
     return found.value if found.proved else -np.inf
 
 
@@ -448,9 +432,13 @@ def absolute_product(matrix: Any, V: Array) -> Array:
     if isinstance(matrix, Dense):
         return xp.abs(matrix.array) @ V
     if isinstance(matrix, Parts):
-        U = xp.abs(matrix.factor)
-        found = abs(matrix.scale) * V + (U * xp.abs(matrix.weights)) @ (U.T @ V)
-        return found if matrix.sparse is None else found + abs(matrix.sparse) @ V
+        found = abs(matrix.scale) * V
+        if matrix.sparse is not None:
+            found += abs(matrix.sparse) @ V
+        if matrix.columns:
+            U = xp.abs(matrix.factor)
+            found += (U * xp.abs(matrix.weights)) @ (U.T @ V)
+        return found
     if isinstance(matrix, Scaled):
         return abs(matrix.scale) * absolute_product(matrix.matrix, V)
     if isinstance(matrix, MatrixSum):

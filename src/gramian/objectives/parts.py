@@ -113,7 +113,11 @@ def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
     if known is None:
         return None
     if isinstance(map, GroundedDistances):
-        return _grounded(map, w, known)
+        if known.sparse is not None or known.columns:
+            return None
+        # RᵀAR + cI ⪰ tI is A + cP ⪰ tP, RᵀPR = I.
+        laplacian = sp.csr_array(map.distances.adjoint_sparse(w)[1:, 1:])
+        return SparseForm(laplacian + known.scale * map.unit, unit=map.unit)
     if isinstance(map, BlockEntries) and known.sparse is None and known.columns == 0:
         return Bipartite(known.scale, map.matrix(w), share=0.5)
     if isinstance(map, Congruence):
@@ -181,13 +185,6 @@ def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm 
     return SparseForm(sparse, total.factor[1:], total.weights, unit=unit)
 
 
-def _grounded(map: GroundedDistances, w: Array, C: Parts) -> SparseForm | None:
-    """RᵀAR + cI ⪰ tI is A + cP ⪰ tP, RᵀPR = I."""
-    if C.sparse is not None or C.columns:
-        return None
-    return SparseForm(map.adjoint_grounded(w) + C.scale * map.unit, unit=map.unit)
-
-
 def composite_errors(map: LinearMap, w: Array) -> Array:
     """e² for the dense 𝒜*(w) + C: |E| ≤ γ|X|ᵀ|A||X| ≤ γ √(h_i h_j), h = diag(Xᵀ diag(|A|1) X)."""
     if not isinstance(map, Congruence):
@@ -195,17 +192,11 @@ def composite_errors(map: LinearMap, w: Array) -> Array:
         return np.zeros(map.order) if parts is None else rounding_of_parts(parts)
     known = map.base.reach(w)
     if known is None:
-        return _errors_by_parts(at_home(map), host(w))
+        map, parts = at_home(map), adjoint_parts(at_home(map).base, host(w))
+        if parts is None:
+            return np.zeros(map.order)
+        known = parts.reach()
     return (rounded_sum(known[1]) + rounded_sum(map.X.shape[0])) * map.spread(known[0])
-
-
-def _errors_by_parts(map: Congruence, w: Array) -> Array:
-    """The same from the parts of 𝒜*(w), if the map has no bound on its row sums."""
-    parts = adjoint_parts(map.base, w)
-    if parts is None:
-        return np.zeros(map.order)
-    reach, longest = parts.reach()
-    return (rounded_sum(longest) + rounded_sum(map.X.shape[0])) * map.spread(reach)
 
 
 def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Array:
