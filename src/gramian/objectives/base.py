@@ -21,6 +21,8 @@ from gramian.arrays.places import HOST, Place, Placed, inner, side_by_side
 from gramian.linalg.restriction import Restriction
 from gramian.objectives.supports import Growth, LowerBound, Support, feasible
 
+Array = NDArray[np.floating]
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -65,9 +67,6 @@ class Facts:
         if self.terms is None:
             return order
         return min(order, int((np.sqrt(8 * (self.terms + 1) + 1) - 1) / 2))
-
-
-Array = NDArray[np.floating]
 
 
 class Image(Protocol):

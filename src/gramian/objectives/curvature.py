@@ -25,6 +25,9 @@ Array = NDArray[np.floating]
 FLATTENING, LSQR = 6, 400
 """Newton steps towards a ray without curvature, and the products per step."""
 
+LEAST_DIAGONAL = 0.8
+"""Fraction of the mean of |∇F_ii| to which the preconditioner raises the diagonal of ∇F."""
+
 
 def flat_directions(objective: Objective) -> Array | None:
     """Columns that span the directions D ⪰ 0 without curvature, None if unknown."""
@@ -92,10 +95,6 @@ def _least_change(objective: Composite, V: Array, off: Array) -> Array:
     found = lsqr(system, off, atol=1e-14, btol=1e-14, iter_lim=LSQR)[0]
     change: Array = found.reshape(V.shape)
     return change
-
-
-LEAST_DIAGONAL = 0.8
-"""Fraction of the mean of |∇F_ii| to which the preconditioner raises the diagonal of ∇F."""
 
 
 def row_preconditioner(objective: Objective, image: Any) -> Callable[[Array], Array] | None:

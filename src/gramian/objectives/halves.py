@@ -21,6 +21,13 @@ from gramian.objectives.base import Objective, once
 from gramian.objectives.composite import Composite
 from gramian.objectives.matrices import is_multiple_of_identity
 
+Array = NDArray[np.floating]
+
+Mask = NDArray[np.bool_]
+
+NEW_COLUMNS = 1.0
+"""The norm of new random columns of a state, in units of that of its own columns."""
+
 
 @dataclass(frozen=True, eq=False)
 class RowFits:
@@ -111,9 +118,6 @@ class RowFits:
         return before
 
 
-Array = NDArray[np.floating]
-
-
 def products(changes: Sequence[Array]) -> Array:
     """⟨d_k, d_l⟩ for the differences d of each change from the last, with ⟨d_k, last change⟩ as an
     additional column.
@@ -131,12 +135,6 @@ def mixture(points: Sequence[Array], weights: Array) -> Array:
     for weight, (a, b) in zip(weights, pairwise(points), strict=True):
         found -= weight * (b - a)
     return found
-
-
-Mask = NDArray[np.bool_]
-
-NEW_COLUMNS = 1.0
-"""The norm of new random columns of a state, in units of that of its own columns."""
 
 
 @dataclass(frozen=True, eq=False)

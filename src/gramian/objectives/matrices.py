@@ -52,6 +52,9 @@ FULL = 0.1
 DENSE_ORDER = 3000
 """Order up to which a full eigenvalue decomposition takes at most a few seconds."""
 
+SMALL_ROUNDING = 1e-10
+"""Relative rounding error of F below which bounds by norms suffice."""
+
 
 class SymmetricMatrix(Protocol):
     """A symmetric matrix given by its products."""
@@ -376,10 +379,6 @@ def _proved_lower(matrix: Any, form: Any) -> float:
     known = SymmetricOperator(matrix.shape[0], matrix.__matmul__, dense, lambda: form)
     found = lowest(known)
     return found.value if found.proved else -np.inf
-
-
-SMALL_ROUNDING = 1e-10
-"""Relative rounding error of F below which bounds by norms suffice."""
 
 
 def diagonal_of(matrix: SymmetricMatrix) -> Array | None:

@@ -192,10 +192,11 @@ def composite_errors(map: LinearMap, w: Array) -> Array:
         return np.zeros(map.order) if parts is None else rounding_of_parts(parts)
     known = map.base.reach(w)
     if known is None:
-        map, parts = at_home(map), adjoint_parts(at_home(map).base, host(w))
+        parts = adjoint_parts(at_home(map.base), host(w))
         if parts is None:
             return np.zeros(map.order)
-        known = parts.reach()
+        reach, longest = parts.reach()
+        known = map.place.put(reach), longest
     return (rounded_sum(known[1]) + rounded_sum(map.X.shape[0])) * map.spread(known[0])
 
 

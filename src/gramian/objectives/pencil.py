@@ -43,6 +43,9 @@ FEWEST_POINTS = 10
 SHORTEST = 0.2
 """Smallest edge weight, as a fraction of the mean squared length of an edge."""
 
+PENCIL_ORDER = 500
+"""Order up to which a generalised eigenvalue is cheap relative to the solve."""
+
 
 class WhitenedImage:
     """Y, RY, z = 𝒜(RYYᵀRᵀ), ⟨C, RYYᵀRᵀ⟩, CRY, and RᵀCRY on request."""
@@ -142,10 +145,6 @@ def _can_whiten(objective: Any) -> bool:
         return False
     usual = C @ np.random.default_rng(0).standard_normal((n, 1))
     return float(np.linalg.norm(C @ np.ones((n, 1)))) <= 1e-10 * float(np.linalg.norm(usual))
-
-
-PENCIL_ORDER = 500
-"""Order up to which a generalised eigenvalue is cheap relative to the solve."""
 
 
 def pencil_bounds(objective: Composite, w: Array) -> Iterator[LowerBound]:

@@ -24,6 +24,34 @@ on them."""
 HALVINGS = 40
 """Bisection steps for the smallest sufficient bound on the complement."""
 
+STARTS = 2
+"""Number of random starts."""
+
+COARSE = 1e-3
+"""Sufficient relative accuracy of a negative eigenvalue."""
+
+SUFFICIENT_RESIDUAL = 0.1
+"""Relative residual of an eigenvalue at which the rest hardly affects the bound."""
+
+MIN_DEFLATED_LENGTH = 1e-5
+"""Columns shorter than this fraction of the longest are not deflated."""
+
+MAX_DEFLATED_RESIDUAL = 1e-3
+"""Largest residual of a deflated Ritz vector, as a fraction of the spread of the spectrum."""
+
+START_RTOL = 1e-8
+"""Relative size below which the part of a start orthogonal to the columns is rounding error."""
+
+MAX_MISS = 1e-6
+"""Sufficiently small probability of having missed an eigenvalue."""
+
+SEEDING, DIGITS = 16, 1000
+"""Number of entries of a product that determine the random seed, and the inverse of the relative
+precision to which they are rounded."""
+
+LEAST, MOST = 60, 480
+"""Smallest and largest number of products per start."""
+
 
 @dataclass(frozen=True)
 class Split:
@@ -106,35 +134,6 @@ def _range(L: Array, live: float) -> Array:
     U, sizes, _ = namespace(L).linalg.svd(L, full_matrices=False)
     sizes = host(sizes)
     return U[:, : int(np.sum(sizes > live * sizes[0]))]
-
-
-STARTS = 2
-"""Number of random starts."""
-
-COARSE = 1e-3
-"""Sufficient relative accuracy of a negative eigenvalue."""
-
-SUFFICIENT_RESIDUAL = 0.1
-"""Relative residual of an eigenvalue at which the rest hardly affects the bound."""
-
-MIN_DEFLATED_LENGTH = 1e-5
-"""Columns shorter than this fraction of the longest are not deflated."""
-
-MAX_DEFLATED_RESIDUAL = 1e-3
-"""Largest residual of a deflated Ritz vector, as a fraction of the spread of the spectrum."""
-
-START_RTOL = 1e-8
-"""Relative size below which the part of a start orthogonal to the columns is rounding error."""
-
-MAX_MISS = 1e-6
-"""Sufficiently small probability of having missed an eigenvalue."""
-
-SEEDING, DIGITS = 16, 1000
-"""Number of entries of a product that determine the random seed, and the inverse of the relative
-precision to which they are rounded."""
-
-LEAST, MOST = 60, 480
-"""Smallest and largest number of products per start."""
 
 
 def estimated(
