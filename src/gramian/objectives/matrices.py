@@ -395,9 +395,9 @@ def dense_numbers(matrix: SymmetricMatrix) -> int:
     if isinstance(matrix, Scaled | Rooted):
         return dense_numbers(matrix.matrix)
     if isinstance(matrix, Parts):
-        return matrix.factor.size
+        return size(matrix.factor)
     if isinstance(matrix, GramOperator):
-        return 0 if sp.issparse(matrix.X) else matrix.X.size
+        return 0 if sp.issparse(matrix.X) else size(matrix.X)
     return matrix.order**2
 
 
