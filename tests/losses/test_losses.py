@@ -366,3 +366,8 @@ def test_rejects_offset_that_is_not_a_finite_vector(make, offset):
 def test_rejects_slack_rate_that_is_not_positive(rate):
     with pytest.raises(ValueError, match="rate of slack must be positive"):
         FilledSoftMin(mu=1.0, rate=rate)
+
+
+def test_signed_refuses_a_factor_of_zero():
+    with pytest.raises(ValueError, match="other than 0"):
+        Signed(Squared(), [1.0, 0.0])
