@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,76 +12,56 @@ from gramian.arrays.places import host, inner, namespace
 Array = NDArray[np.floating]
 
 
-class Domain(Protocol):
-    """A set of PSD matrices that is invariant to rotations, so that eigenvalues determine it."""
+class Domain:
+    """A set of PSD matrices that is invariant to rotations; by default the whole cone."""
 
-    @property
-    def trace(self) -> float | None:
-        """The trace of all members, None if it is free."""
+    trace: float | None = None
+    """The trace of all members, None if it is free."""
 
     @property
     def bounded(self) -> bool:
         """Whether the domain contains no ray: the trace is fixed, and 0 is not a member."""
+        return self.trace is not None
 
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         """The eigenvalues of the nearest member."""
+        return np.maximum(eigenvalues, 0.0)
 
     def rescale(self, L: Array) -> Array:
         """L scaled to be a factor of a member."""
+        return L
 
     def tangent(self, D: Array, L: Array) -> Array:
         """The component of a direction D at the factor L that is tangent to the domain."""
+        return D
 
     def level(self, along: float) -> float:
         """λ with ∇F − λI ⪰ 0 at an optimum, given ⟨∇F, M⟩ = `along`."""
+        return 0.0
 
     def vertex(self, slope: float, v: Array, reach: float) -> Array:
         """A factor of the member of trace at most `reach` that maximises ⟨−∇F, ·⟩.
 
-        v is the leading eigenvector of −∇F, as a column, and `slope` its eigenvalue.
+        v is the leading eigenvector of −∇F, as a column, and `slope` its eigenvalue. Zero if there
+        is no descent direction.
         """
-
-    def least(self, bottom: float) -> float:
-        """A lower bound on ⟨G, ·⟩ for G ⪰ `bottom`·I."""
-
-
-@dataclass(frozen=True)
-class PSDCone:
-    """M ⪰ 0."""
-
-    @property
-    def trace(self) -> None:
-        return None
-
-    @property
-    def bounded(self) -> bool:
-        return False
-
-    def project_eigenvalues(self, eigenvalues: Array) -> Array:
-        return np.maximum(eigenvalues, 0.0)
-
-    def rescale(self, L: Array) -> Array:
-        return L
-
-    def tangent(self, D: Array, L: Array) -> Array:
-        return D
-
-    def level(self, along: float) -> float:
-        return 0.0
-
-    def vertex(self, slope: float, v: Array, reach: float) -> Array:
-        """Zero if there is no descent direction."""
         return float(np.sqrt(reach)) * v if slope > 0 else v[:, :0]
 
     def least(self, bottom: float) -> float:
+        """A lower bound on ⟨G, ·⟩ for G ⪰ `bottom`·I."""
         return 0.0 if bottom >= 0 else -np.inf
+
+
+@dataclass(frozen=True)
+class PSDCone(Domain):
+    """M ⪰ 0."""
 
     def __str__(self) -> str:
         return "M ⪰ 0"
 
 
 @dataclass(frozen=True)
-class Spectrahedron:
+class Spectrahedron(Domain):
     """M ⪰ 0, tr M = τ."""
 
     trace: float = 1.0
@@ -90,10 +69,6 @@ class Spectrahedron:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.trace) and self.trace > 0):
             raise ValueError(f"a spectrahedron needs a positive trace, got {self.trace}")
-
-    @property
-    def bounded(self) -> bool:
-        return True
 
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         """Projection on the simplex Σ = τ: a shift, then the positive part."""

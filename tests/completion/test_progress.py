@@ -9,7 +9,7 @@ import gramian as gm
 from gramian.completion import ImplicitCompletion, NuclearCompletion
 from gramian.completion._base import LEAST_SWEPT
 from gramian.methods.quick import DUAL_SWEEPS
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.halves import RowFits
 from tests.slow import slow
 
 

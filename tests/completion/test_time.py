@@ -10,7 +10,7 @@ from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.losses import SquaredWithOffsets
 from gramian.losses.thresholds import WithThresholds
 from gramian.methods import quick
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.halves import RowFits
 from tests.slow import slow_except
 
 LEARNERS = [NuclearCompletion, ImplicitCompletion, MMMF]

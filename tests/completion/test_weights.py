@@ -48,15 +48,14 @@ def test_a_conic_solver_finds_the_same_optimum():
 
 
 def test_the_loss_with_offsets_has_its_conjugate_and_its_curvature():
-    loss = SquaredWithOffsets(
-        VALUES, ROWS, COLS, (M, N), ridge=0.7, scale=RNG.uniform(0.5, 2, ROWS.size), weight=WEIGHTS
-    )
+    scale = RNG.uniform(0.5, 2, ROWS.size)
+    loss = SquaredWithOffsets(VALUES, ROWS, COLS, (M, N), ridge=0.7, scale=scale, weight=WEIGHTS)
     z = RNG.normal(size=ROWS.size)
     w = loss.gradient(z)
     assert loss.value(z) + loss.conjugate(w) == pytest.approx(w @ z)
     check_curvature(loss, z)
     b, c = loss.offsets(z)
-    left = WEIGHTS * (VALUES - loss.scale * z - b[ROWS] - c[COLS])
+    left = WEIGHTS * (VALUES - scale * z - b[ROWS] - c[COLS])
     np.testing.assert_allclose(np.bincount(ROWS, left, M), 0.7 * b, atol=1e-10)
 
 

@@ -237,7 +237,7 @@ REFUSED = {
     ),
     "b of words": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], ["a"]), "b must hold real"),
     "b complex": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1j]), "b must hold real"),
-    "b ragged": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [[1], [1, 2]]), "b must hold real"),
+    "b ragged": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [[1], [1, 2]]), "must hold real"),
     "A alone": (lambda: gm.problems.sdp(np.eye(2), np.eye(2), [1.0]), "single matrix as \\[A\\]"),
     "a block that is a number": (
         lambda: gm.problems.sdp([np.eye(2), 1.0], [[np.eye(2), 1.0]], [1.0]),

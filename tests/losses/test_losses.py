@@ -21,7 +21,6 @@ from gramian.losses import (
     SquaredHinge,
     SquaredWithOffsets,
 )
-from gramian.problems.completion import _ScaledHinge
 
 SIZE = 8
 CENTRE = np.linspace(-1.0, 2.0, SIZE)
@@ -40,7 +39,7 @@ LOSSES = {
         CENTRE, ROWS, COLS, (3, 4), ridge=2.0, scale=np.linspace(0.5, 2.0, SIZE)
     ),
     "signed": Signed(Logistic(CENTRE), SIGNS),
-    "scaled-hinge": Signed(_ScaledHinge(1.0, mu=2.0, scale=np.linspace(0.5, 2.0, SIZE)), SIGNS),
+    "scaled-hinge": Signed(SmoothedHinge(1.0, mu=2.0), SIGNS * np.linspace(0.5, 2.0, SIZE)),
     "squared": Squared(CENTRE),
     "squared-weighted": Squared(CENTRE, weight=WEIGHT),
     "squared-hinge": SquaredHinge(),
@@ -367,3 +366,8 @@ def test_rejects_offset_that_is_not_a_finite_vector(make, offset):
 def test_rejects_slack_rate_that_is_not_positive(rate):
     with pytest.raises(ValueError, match="rate of slack must be positive"):
         FilledSoftMin(mu=1.0, rate=rate)
+
+
+def test_signed_refuses_a_factor_of_zero():
+    with pytest.raises(ValueError, match="other than 0"):
+        Signed(Squared(), [1.0, 0.0])

@@ -171,7 +171,7 @@ def test_seen_agrees_with_bilinear_and_adjoint(make):
     linear_map = make(rng, 8, 15)
     L, w = rng.standard_normal((linear_map.order, 3)), rng.standard_normal(linear_map.size)
     seen = linear_map.seen(L)
-    np.testing.assert_allclose(linear_map.of_seen(seen), linear_map.of_factor(L), atol=1e-10)
+    np.testing.assert_allclose(linear_map.of_seen(seen, seen), linear_map.of_factor(L), atol=1e-10)
     adjoint = linear_map.adjoint_of_seen(w, seen)
     np.testing.assert_allclose(adjoint, linear_map.adjoint_matrix(w) @ L, atol=1e-9)
 

@@ -12,9 +12,9 @@ from gramian.linalg.svec import svec
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
 from gramian.maps import Congruence, Entries, Mix, PairDistances, triplet_margins
 from gramian.objectives import Composite, GramOperator, GramQuadratic, LowRankPlusIdentity, Sum
+from gramian.objectives.curvature import row_preconditioner
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.objectives.matrices import MatrixSum, Scaled
-from gramian.objectives.preconditioning import row_preconditioner
 from gramian.objectives.supports import Growth
 from tests.cases import psd, symmetric
 

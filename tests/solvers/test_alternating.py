@@ -12,8 +12,7 @@ from gramian.losses import Squared
 from gramian.methods.alternating import Sweeps
 from gramian.methods.base import Settings
 from gramian.methods.rough import rough
-from gramian.objectives.halves import halves_of
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.halves import RowFits, halves_of
 
 BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 OFFSETS = pytest.mark.parametrize("ridge", [None, 2.0], ids=["plain", "offsets"])

@@ -7,7 +7,7 @@ import gramian as gm
 from gramian import problems
 from gramian.checks import check_curvature, check_gradient
 from gramian.losses import SmoothedHinge
-from gramian.objectives.coordinates import coordinates_of, seen_coordinates
+from gramian.objectives.operators import coordinates_of, seen_coordinates
 from gramian.proofs import lowest
 
 

@@ -8,7 +8,7 @@ from gramian import problems
 from gramian.bounds import known_bound
 from gramian.methods.pencil import PencilBounds
 from gramian.methods.repair import repaired, repaired_along, spare_along
-from gramian.objectives.whitened import whitening
+from gramian.objectives.pencil import whitening
 from gramian.problem import Problem
 from gramian.proofs import Bottom, lowest
 from tests.slow import slow_except

@@ -20,7 +20,7 @@ from gramian.methods.staircase import _StaircaseRun
 from gramian.methods.staircase_bounds import SLOW_CERTIFICATES
 from gramian.methods.staircase_steps import MIN_LARGE_ORDER
 from gramian.objectives import Composite
-from gramian.objectives.preconditioning import row_preconditioner
+from gramian.objectives.curvature import row_preconditioner
 from gramian.proofs import EXACT_ORDER
 from tests.cases import BY_NAME, psd, symmetric
 from tests.slow import slow

@@ -10,7 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 import gramian as gm
 from gramian import problems
 from gramian.objectives import LowRankPlusIdentity
-from gramian.objectives.whitened import whitening
+from gramian.objectives.pencil import whitening
 from gramian.problem import Problem
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from gramian.arrays.cpu import gather_products
 from gramian.completion._ratings import Ratings
 from gramian.maps import BlockEntries
-from gramian.objectives.halves import Halves
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.halves import Halves, RowFits
 from gramian.problem import Problem
 from gramian.problems.completion import mmmf
 from gramian.reductions.block_embedding import BlockEmbedding

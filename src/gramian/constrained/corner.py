@@ -27,7 +27,7 @@ from gramian.linear_constraints import Constraints
 from gramian.losses import Separable
 from gramian.maps import Rows, rows_of
 from gramian.objectives import Composite, Objective
-from gramian.objectives.matrix_sizes import size_of
+from gramian.objectives.matrices import size_of
 from gramian.proofs import SparseForm
 from gramian.proofs.base import inverse_lanczos
 

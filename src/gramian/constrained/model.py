@@ -22,8 +22,7 @@ from gramian.maps import Rows, inner_products, rows_of
 from gramian.maps.matrices import squares_of
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity, Objective, Sum
 from gramian.objectives.base import SymmetricOperator
-from gramian.objectives.matrices import MatrixSum
-from gramian.objectives.matrix_sizes import size_of
+from gramian.objectives.matrices import MatrixSum, size_of
 from gramian.objectives.parts import Parts, adjoint_parts, parts_of
 from gramian.objectives.total import together
 from gramian.problem import Problem

@@ -25,8 +25,7 @@ from gramian.linalg import conjugate_gradient
 from gramian.losses import Loss, Squared, SquaredWithOffsets
 from gramian.maps import BlockEntries
 from gramian.objectives import Composite
-from gramian.objectives.base import Objective, SymmetricOperator
-from gramian.objectives.facts import Facts
+from gramian.objectives.base import Facts, Objective, SymmetricOperator
 from gramian.objectives.parts import Parts, rounding_of_parts
 from gramian.objectives.supports import Growth, Support
 from gramian.proofs import Bipartite, rounded_sum

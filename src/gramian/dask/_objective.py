@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from gramian.dask._cluster import Cluster
 from gramian.linalg.restriction import Restriction
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
-from gramian.objectives.facts import Facts
+from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Growth, Support
 from gramian.proofs import rounded_sum

@@ -26,9 +26,14 @@ from gramian.dask._spread import SWEEPS, Spread, balanced, roots_of, spread
 from gramian.methods.alternating import SWEEPS_PER_CERTIFICATE, certified
 from gramian.methods.base import Settings
 from gramian.methods.quick import Quick
-from gramian.objectives import mixing
-from gramian.objectives.halves import NEW_COLUMNS, halves_of, scattered_size
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.halves import (
+    NEW_COLUMNS,
+    RowFits,
+    halves_of,
+    mixture,
+    products,
+    scattered_size,
+)
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Result, Status
@@ -294,11 +299,11 @@ def _difference(before: Array, after: Array) -> Array:
 
 
 def _products(last: Array, others: list[Array]) -> Array:
-    return mixing.products([*others, last]).astype(float)
+    return products([*others, last]).astype(float)
 
 
 def _mixture(last: Array, others: list[Array], weights: Array) -> Array:
-    return mixing.mixture([*others, last], weights.astype(last.dtype))
+    return mixture([*others, last], weights.astype(last.dtype))
 
 
 def _widened(state: Array, rank: int, size: Array, seed: int) -> Array:

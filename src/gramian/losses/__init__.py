@@ -3,13 +3,16 @@
 from gramian.losses.augmented import Augmented
 from gramian.losses.base import Loss, Separable
 from gramian.losses.collapse import Collapse
-from gramian.losses.hinge import SmoothedHinge, SquaredHinge
-from gramian.losses.logistic import Logistic
 from gramian.losses.offsets import SquaredWithOffsets
-from gramian.losses.repulsion import Repulsion
+from gramian.losses.separable import (
+    Logistic,
+    Repulsion,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+)
 from gramian.losses.signed import Signed
 from gramian.losses.soft_min import FilledSoftMin, SoftMin
-from gramian.losses.squared import Squared
 from gramian.losses.thresholds import WithThresholds
 
 __all__ = [

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.arrays.places import namespace
-from gramian.losses.base import Array
+from gramian.losses.base import Array, DiagonalHessian
 from gramian.losses.functions import where
 
 
-class Augmented:
+class Augmented(DiagonalHessian):
     """g(z) = Σ_e σ_e/2 dist²(z_e − y_e/σ_e, [l_e, u_e]) − y_e²/(2σ_e).
 
     The minimum over s in [l, u] of −y·(z − s) + ½Σσ(z − s)² (Rockafellar 1976). Thus ∇g = −y⁺ for
@@ -44,16 +42,6 @@ class Augmented:
     def gradient(self, z: Array) -> Array:
         return self.penalty * self._off(z)
 
-    def curvature(self, z: Array, directions: Array) -> Array:
-        return (directions * self._bend(z)[:, None]).T @ directions
-
-    def hessian(self, z: Array) -> Callable[[Array], Array]:
-        bend = self._bend(z)
-        return lambda d: bend * d
-
-    def smoothed(self, mu: float) -> None:
-        return None
-
     def conjugate(self, w: Array) -> float:
         """sup over s in [l, u] of ⟨w, s⟩, plus Σ (w + y)²/(2σ)."""
         xp, live = namespace(w), w != 0
@@ -66,7 +54,7 @@ class Augmented:
         moved = z - self.y / self.penalty
         return moved - namespace(z).clip(moved, self.lower, self.upper)
 
-    def _bend(self, z: Array) -> Array:
+    def bends(self, z: Array) -> Array:
         if self.quadratic:
             return self.penalty
         return where(self._off(z) != 0, self.penalty, 0.0)

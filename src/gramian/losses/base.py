@@ -42,12 +42,15 @@ class PerImage(Generic[Found]):
 
 @runtime_checkable
 class Loss(Protocol):
-    """A convex, smooth g: Rᵖ → R, with the methods that solvers and certificates need."""
+    """A convex, smooth g: Rᵖ → R, with the methods that solvers and certificates need.
 
-    quadratic: bool
+    Subclasses inherit `curvature` and `smoothed`; other classes may have the same methods.
+    """
+
+    quadratic: bool = False
     """Whether g is quadratic, so that every small search is exact in one step."""
 
-    infimum: float
+    infimum: float = -np.inf
     """A lower bound of g, −inf if there is none."""
 
     size: int | None
@@ -64,12 +67,16 @@ class Loss(Protocol):
 
     def curvature(self, z: Array, directions: Array) -> Array:
         """Dᵀ ∇²g(z) D for the few columns of D."""
+        product = self.hessian(z)
+        columns = [product(directions[:, k]) for k in range(directions.shape[1])]
+        return directions.T @ namespace(z).stack(columns, axis=1)
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ ∇²g(z) d."""
 
     def smoothed(self, mu: float) -> Loss | None:
         """The same loss with another smoothing parameter μ, None if it has none."""
+        return None
 
     def conjugate(self, w: Array) -> float:
         """g*(w) = sup_z ⟨w, z⟩ − g(z), infinite outside its domain."""
@@ -131,13 +138,27 @@ def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
     return found
 
 
-class Separable(ABC):
+class DiagonalHessian(Loss):
+    """A loss whose Hessian is diagonal, given by `bends`."""
+
+    def bends(self, z: Array) -> Array:
+        """The diagonal of ∇²g(z)."""
+        raise NotImplementedError
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        bends = self.bends(z)
+        return lambda d: bends * d
+
+    def curvature(self, z: Array, directions: Array) -> Array:
+        return (directions * self.bends(z)[:, None]).T @ directions
+
+
+class Separable(DiagonalHessian, ABC):
     """A weighted sum g(z) = Σ_e ω_e φ(z_e − c_e); subclasses define φ.
 
     Every such φ is at least 0, so inf g = 0.
     """
 
-    quadratic = False
     infimum = 0.0
     separable = True
     steepest = 1.0
@@ -162,16 +183,8 @@ class Separable(ABC):
     def gradient(self, z: Array) -> Array:
         return self.weight * self._slope(z - self.centre)
 
-    def curvature(self, z: Array, directions: Array) -> Array:
-        bend = self.weight * self._bend(z - self.centre)
-        return (directions * bend[:, None]).T @ directions
-
-    def hessian(self, z: Array) -> Callable[[Array], Array]:
-        bend = self.weight * self._bend(z - self.centre)
-        return lambda d: bend * d
-
-    def smoothed(self, mu: float) -> Separable | None:
-        return None
+    def bends(self, z: Array) -> Array:
+        return self.weight * self._bend(z - self.centre)
 
     def recession(self, z: Array, noise: Array) -> float:
         """Σ_e ω_e lim φ(tz_e)/t."""

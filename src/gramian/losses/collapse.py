@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from gramian.arrays.batches import batches_of
 from gramian.arrays.places import as_double, namespace
-from gramian.losses.base import Array, PerImage
+from gramian.losses.base import Array, Loss, PerImage
 from gramian.losses.functions import entropy
 
 ON_SIMPLEX = 1e-9
 """Largest deviation of a row of probabilities from a sum of 1 that may be rounding."""
 
 
-class Collapse:
+class Collapse(Loss):
     """g(z) = Σ_i [Σ_k q_ik z_ik + ln Σ_{k≠i} exp(−z_ik)], Globerson and Roweis (2005).
 
     z has the squared distances of all pairs of a batch (`BatchDistances`). Row i of the `targets` q
@@ -27,7 +27,6 @@ class Collapse:
     point whose row of q is zero is no anchor: it has no term of its own.
     """
 
-    quadratic = False
     smoothness = 0.5
     size: int | None
 
@@ -45,7 +44,7 @@ class Collapse:
         return batches_of(z, self.sizes)
 
     def _rows(self, z: Array) -> Iterator[tuple[Array, Array]]:
-        """The matrix of each batch, and which of its rows are anchors (1 or 0)."""
+        """The matrix of each batch, and a mask of its anchor rows (1 or 0)."""
         first = 0
         for size, block in zip(self.sizes, self._each(z), strict=True):
             yield block, self.anchors[first : first + size]
@@ -80,14 +79,6 @@ class Collapse:
             return xp.concat(found)
 
         return product
-
-    def curvature(self, z: Array, directions: Array) -> Array:
-        bend, xp = self.hessian(z), namespace(z)
-        columns = [bend(directions[:, k]) for k in range(directions.shape[1])]
-        return directions.T @ xp.stack(columns, axis=1)
-
-    def smoothed(self, mu: float) -> None:
-        return None
 
     def recession(self, z: Array, noise: Array) -> float:
         """Σ_i [Σ_k q_ik z_ik − min_k z_ik]."""

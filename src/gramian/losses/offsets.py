@@ -1,89 +1,88 @@
-"""The squared loss beside free offsets of rows and columns."""
+"""The squared loss with free offsets of rows and columns, which are eliminated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gramian.arrays import cpu
 from gramian.arrays.blocks import Blocks
 from gramian.arrays.places import (
-    HOST,
-    Place,
     Placed,
     along,
     assembled,
     at_home,
     backend,
+    host,
+    inner,
     namespace,
     norm,
 )
 from gramian.linalg import conjugate_gradient
-from gramian.losses.base import LeastSquares, PerImage
+from gramian.losses.base import Array, LeastSquares, Loss, PerImage
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
+Sides = tuple[Array, Array]
+"""One array for the rows and one for the columns."""
 
 SMALL, DIRECT = 1000, 4000
-"""Rows or columns up to which the system of their offsets is always factorised, and up to which it
-is where conjugate gradients would cost more: 0.1 GB."""
+"""Order of the reduced system up to which it is always factorised on the host, and up to which it
+is factorised if conjugate gradients would cost more (0.1 GB)."""
 
 EXPECTED_PRODUCTS = 300
-"""Products with the links that a run is expected to take by conjugate gradients. Cholesky's factor
-is used where it costs no more. On MovieLens 1M a system takes 56 ms of processor time by conjugate
-gradients and the factor takes 8 s: a default fit solves 6 systems, one to 1e-4 some hundred."""
+"""Expected number of products by conjugate gradients in a run. On MovieLens 1M a system takes 56 ms
+of CPU time by conjugate gradients and its factor 8 s: a default fit solves 6 systems, one to 1e-4
+about a hundred."""
 
 PRODUCT = 20.0
-"""What an entry of a sparse product costs, in multiplications of dense ones."""
+"""Cost of an entry of a sparse product, in multiplications of a dense one."""
 
 INVERTED, BLOCK = 20_000, 2**26
-"""Up to so many of the shorter side the inverse of the system is kept on a device, and the numbers
-of the dense blocks of rows that it is made of."""
+"""Largest order of an inverse on a device, and the numbers of its work space."""
 
 CHUNK, FEW = 2**16, 2**18
-"""Entries of a block of sums, and how many may have an array of their scales."""
+"""Entries per block of a sum, and the number of entries up to which their scales are stored."""
 
 EVERY = slice(None)
 
 ACCURACY, MOST_STEPS = 1e-13, 5000
-"""The residual that conjugate gradients end at beyond that, relatively, and their steps."""
+"""Relative residual at which conjugate gradients stop, and their largest number of steps."""
 
 
-class SquaredWithOffsets(Placed):
+class SquaredWithOffsets(Loss, Placed):
     """g(z) = min over β = (b, c) of ½ Σ_e ω_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², e = (i, j).
 
-    Convex in z, as a minimum over part of the arguments of a convex function. The best β solves a
-    sparse system: those of the longer side are eliminated, those of the shorter found by conjugate
-    gradients from the same start every time, or by Cholesky's factor once that would have cost
-    less. What the residual ρ of the system leaves is at most ‖ρ‖²/2κ (`error`); the conjugate is
-    exact.
+    Convex in z, as a minimum over part of the arguments of a convex function. The optimal β solves
+    a sparse system: the offsets of the longer side are eliminated, those of the shorter side are
+    found by conjugate gradients from 0, or by a factorisation if that costs less. A residual ρ of
+    the system causes an error of at most ‖ρ‖²/2κ (`error`); the conjugate is exact.
 
-    Nothing is kept for each entry but what is given: sums run over blocks of entries, and what they
-    need of scale, targets and residuals is made for a block at a time.
+    Only the given arrays have one number per entry. Sums run over blocks of entries, and scales,
+    targets and residuals are computed for one block at a time.
 
     Parameters
     ----------
     targets : array of shape (p,)
-        t, or t + μ with μ the `centre`.
+        t + μ, with μ the `centre`.
     rows, cols : index arrays of shape (p,), sorted by row
     shape : (m, n)
     ridge : float
         κ > 0.
     scale : number, array of shape (p,), or arrays of shape (m,) and (n,)
-        s > 0; of two arrays, s_e is the product of that of its row and that of its column.
-    weight : array of shape (p,), optional
-        ω > 0; 1 unless told.
-    centre : float
-        μ, 0 unless told.
-    columns : array of shape (n,), optional
-        Given offsets c: then those of the rows alone are free, as for a block of rows whose columns
-        have entries elsewhere.
+        s > 0; of two arrays, s_e is the product of the values of its row and of its column.
+    weight : array of shape (p,), default=None
+        ω > 0; None means 1.
+    centre : float, default=0.0
+        μ.
+    columns : array of shape (n,), default=None
+        Fixed offsets c: only those of the rows are free, as for a block of rows whose columns have
+        further entries elsewhere.
     """
 
     quadratic = True
@@ -97,7 +96,7 @@ class SquaredWithOffsets(Placed):
         shape: tuple[int, int],
         *,
         ridge: float,
-        scale: Array | float | tuple[Array, Array] = 1.0,
+        scale: Array | float | Sides = 1.0,
         weight: Array | None = None,
         centre: float = 0.0,
         columns: Array | None = None,
@@ -106,7 +105,7 @@ class SquaredWithOffsets(Placed):
         self.centre, self.columns = float(centre), columns
         self.rows, self.cols, self.shape = rows, cols, shape
         self.size: int | None = self.given.size
-        self.sides: tuple[Array, Array] | None = None
+        self.sides: Sides | None = None
         self.one_by_one: Array | None = None
         if isinstance(scale, tuple):
             self.sides = scale
@@ -119,16 +118,6 @@ class SquaredWithOffsets(Placed):
             float(np.max(self._weighted(self._scale(part) ** 2, part))) for part in self._parts()
         )
 
-    @property
-    def targets(self) -> Array:
-        """t, made when it is asked for."""
-        return self._targets(EVERY)
-
-    @property
-    def scale(self) -> Array:
-        """s, made when it is asked for."""
-        return self._scale(EVERY)
-
     def _targets(self, part: slice) -> Array:
         targets = self.given[part] - self.centre if self.centre else self.given[part]
         return targets if self.columns is None else targets - self.columns[self.cols[part]]
@@ -137,77 +126,87 @@ class SquaredWithOffsets(Placed):
         if self.one_by_one is not None:
             return self.one_by_one[part]
         assert self.sides is not None
-        by_row, by_col = self.sides
-        scale: Array = by_row[self.rows[part]]
-        scale *= by_col[self.cols[part]]
+        scale: Array = self.sides[0][self.rows[part]]
+        scale *= self.sides[1][self.cols[part]]
         return scale
 
     def _parts(self) -> list[slice]:
-        """Blocks of entries that stay in the cache; on a device all, or those that come there."""
+        """Blocks of entries that fit into the cache; on a device all, or those streamed there."""
         if isinstance(self.given, Blocks):
             return self.given.parts
         if not self.place.is_host:
             return [EVERY]
         return [slice(k, k + CHUNK) for k in range(0, self.given.size, CHUNK)]
 
-    def offsets(self, z: Array) -> tuple[Array, Array]:
+    def offsets(self, z: Array) -> Sides:
         """b and c for a given z, stored as long as z exists."""
         return self._stored.get(z, self._fitted)
 
     @cached_property
-    def _stored(self) -> PerImage[tuple[Array, Array]]:
+    def _stored(self) -> PerImage[Sides]:
         return PerImage()
 
     def value(self, z: Array) -> float:
         b, c = self.offsets(z)
         squares: Any = 0.0
         for part in self._parts():
-            left = self._left(z, part, b, c)
+            left = self._left(z, part, (b, c))
             squares = squares + left @ self._weighted(left, part)
         return float(0.5 * squares + 0.5 * self.ridge * (b @ b + c @ c))
 
     def gradient(self, z: Array) -> Array:
-        b, c = self.offsets(z)
+        fitted = self.offsets(z)
 
         def slope(part: slice) -> Array:
-            left = self._weighted(self._left(z, part, b, c), part)
-            return -self._scale(part) * left
+            return -self._scale(part) * self._weighted(self._left(z, part, fitted), part)
 
         found: Array = assembled(slope, self._parts(), z)
         return found
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
-        """d ↦ sHsd, H what is left of a vector beside its best offsets."""
-        return self._bend
+        """d ↦ sHsd, where H subtracts the optimal offsets of a vector."""
+
+        def product(d: Array) -> Array:
+            def scaled(part: slice) -> Array:
+                return along(self._scale(part), d) * d[part]
+
+            b, c = self._system(self._sums(lambda part: self._weighted(scaled(part), part)))
+
+            def bent(part: slice) -> Array:
+                e = scaled(part)
+                e -= b[self.rows[part]]
+                e -= c[self.cols[part]]
+                e *= along(self._scale(part), d)
+                return self._weighted(e, part)
+
+            found: Array = assembled(bent, self._parts(), d)
+            return found
+
+        return product
 
     def curvature(self, z: Array, directions: Array) -> Array:
-        if not self.place.is_host:
-            return directions.T @ self._bend(directions)
-        bent = [self._bend(directions[:, k]) for k in range(directions.shape[1])]
-        return directions.T @ namespace(z).stack(bent, axis=1)
-
-    def smoothed(self, mu: float) -> None:
-        return None
+        if self.place.is_host:
+            return super().curvature(z, directions)
+        return directions.T @ self.hessian(z)(directions)
 
     def error(self, z: Array) -> float:
-        """‖ρ‖²/2κ at most, ρ the gradient of the sum in the offsets, which should vanish."""
-        b, c = self.offsets(z)
-        by_row, by_col = self._sums_left(z, b, c)
-        rest = _square(self.ridge * b - by_row)
-        if self.columns is None:
-            rest += _square(self.ridge * c - by_col)
-        return rest / self.ridge
+        """The bound ‖ρ‖²/κ, where ρ is the slope in the offsets."""
+        free = 2 if self.columns is None else 1
+        fitted = self.offsets(z)
+        sums = self._sums_left(z, fitted)
+        rests = [self.ridge * fitted[side] - sums[side] for side in range(free)]
+        return sum(inner(rest, rest) for rest in rests) / self.ridge
 
     def column_sums(self, z: Array) -> Array:
-        """What the entries of each column leave of their targets, weighted."""
-        return self._sums_left(z, *self.offsets(z))[1]
+        """The weighted sums of the residuals of each column."""
+        return self._sums_left(z, self.offsets(z))[1]
 
     def conjugate(self, w: Array) -> float:
-        """½ Σ v²/ω + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s and B the offsets' sums."""
+        """½ Σ v²/ω + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s, and Bᵀv its sums by row and column."""
         return self.conjugate_along(w)(1.0)
 
     def conjugate_along(self, w: Array) -> Callable[[float], float]:
-        """θ ↦ g*(θw), a square of θ and a linear term."""
+        """θ ↦ g*(θw), a quadratic function."""
         square = linear = 0.0
 
         def divided(part: slice) -> Array:
@@ -217,9 +216,9 @@ class SquaredWithOffsets(Placed):
             linear += float(v @ self._targets(part))
             return v
 
-        by_row, by_col = self._sums(divided)
-        free = _square(by_row) + (_square(by_col) if self.columns is None else 0.0)
-        offsets = free / (2 * self.ridge)
+        sums = self._sums(divided)
+        free = sums if self.columns is None else sums[:1]
+        offsets = sum(inner(side, side) for side in free) / (2 * self.ridge)
         return lambda share: share * (share * (0.5 * square + offsets) + linear)
 
     def least_squares(self, dtype: Any = float) -> LeastSquares:
@@ -228,115 +227,93 @@ class SquaredWithOffsets(Placed):
             self.given, self.centre, out=np.empty(self.given.size, dtype), casting="same_kind"
         )
         targets = targets if roots is None else roots * targets
-        if self.sides is not None:
-            alone = 1.0 if roots is None else roots
-            return LeastSquares(alone, targets, self.ridge, roots, self.sides)
-        scale = self.scale if roots is None else roots * self.scale
-        return LeastSquares(scale, targets, self.ridge, roots)
+        scale = 1.0 if self.sides is not None else self._scale(EVERY)
+        scale = scale if roots is None else roots * scale
+        return LeastSquares(scale, targets, self.ridge, roots, self.sides)
 
-    def _left(self, z: Array, part: slice, b: Array | None, c: Array | None) -> Array:
-        """The targets less all that is fitted."""
+    def _left(self, z: Array, part: slice, fitted: Sides | None) -> Array:
+        """The targets minus sz, and minus the offsets if given."""
         left = self._scale(part) * z[part]
         left *= -1.0
         left += self._targets(part)
-        if b is not None and c is not None:
-            left -= b[self.rows[part]]
-            left -= c[self.cols[part]]
+        if fitted is not None:
+            left -= fitted[0][self.rows[part]]
+            left -= fitted[1][self.cols[part]]
         return left
-
-    def _bend(self, d: Array) -> Array:
-        def scaled(part: slice) -> Array:
-            return along(self._scale(part), d) * d[part]
-
-        b, c = self._system.solve(*self._sums(lambda part: self._weighted(scaled(part), part)))
-
-        def bent(part: slice) -> Array:
-            e = scaled(part)
-            e -= b[self.rows[part]]
-            e -= c[self.cols[part]]
-            e *= along(self._scale(part), d)
-            return self._weighted(e, part)
-
-        found: Array = assembled(bent, self._parts(), d)
-        return found
 
     def _weighted(self, e: Array, part: slice) -> Array:
         """ωe for a part of the entries, e itself without weights."""
         return e if self.weight is None else along(self.weight[part], e) * e
 
-    def _sums(self, told: Callable[[slice], Array]) -> tuple[Array, Array]:
-        """The sums over rows and over columns of what is told of every part of the entries."""
+    def _sums(self, values: Callable[[slice], Array]) -> Sides:
+        """The sums by row and by column of values given for each part of the entries."""
         by_row: Any = 0.0
         by_col: Any = 0.0
         for part in self._parts():
-            e = told(part)
+            e = values(part)
             sums = backend(e).group_sums_of
             by_row = by_row + sums(self.rows, part, e, self.shape[0])
             by_col = by_col + sums(self.cols, part, e, self.shape[1])
         return by_row, by_col
 
-    def linked(self, side: int, values: Array) -> Array:
-        """N c for numbers of the columns (side 0), Nᵀ b for numbers of the rows (side 1).
+    def _sums_left(self, z: Array, fitted: Sides | None = None) -> Sides:
+        return self._sums(lambda part: self._weighted(self._left(z, part, fitted), part))
 
-        N has the weight of each entry at its place; on a device it is not kept as a matrix.
+    def linked(self, side: int, values: Array) -> Array:
+        """N c for numbers of the columns (side 0), Nᵀb for numbers of the rows (side 1).
+
+        N has the weight of each entry; on a device it is not stored as a matrix.
         """
         own, other = (self.rows, self.cols) if side == 0 else (self.cols, self.rows)
-        library, found = backend(values), cast(Array, 0.0)
+        library = backend(values)
+        found: Any = 0.0
         for part in self._parts():
             e = self._weighted(library.taken(values, other[part]), part)
             found = found + library.group_sums_of(own, part, e, self.shape[side])
         return found
 
-    def _sums_left(
-        self, z: Array, b: Array | None = None, c: Array | None = None
-    ) -> tuple[Array, Array]:
-        return self._sums(lambda part: self._weighted(self._left(z, part, b, c), part))
+    def _fitted(self, z: Array) -> Sides:
+        """The optimal offsets, with one step of iterative refinement.
 
-    def _fitted(self, z: Array) -> tuple[Array, Array]:
-        """The best offsets, once more for what the first solution leaves.
-
-        On a device, and for rows alone, once: what is left shows in the square of it only
-        (`error`).
+        Without refinement on a device and for rows alone: the residual enters `error` squared.
         """
-        b, c = self._system.solve(*self._sums_left(z))
+        b, c = self._system(self._sums_left(z))
         if self.columns is not None or not self.place.is_host:
             return b, c
-        by_row, by_col = self._sums_left(z, b, c)
-        more = self._system.solve(by_row - self.ridge * b, by_col - self.ridge * c)
+        by_row, by_col = self._sums_left(z, (b, c))
+        more = self._system((by_row - self.ridge * b, by_col - self.ridge * c))
         return b + more[0], c + more[1]
 
     @cached_property
-    def _system(self) -> _Offsets | _RowOffsets:
+    def _system(self) -> Callable[[Sides], Sides]:
+        """The solution of (D_r, N; Nᵀ, D_c)(b, c) = (f, g), or of D_r b = f for rows alone."""
         if self.columns is not None:
-            return _RowOffsets(self.masses[0])
-        if not self.place.is_host:
-            home = at_home(self)
-            by_row, by_col = (self.place.put(mass) for mass in home.masses)
-            return _Offsets(_LinksThere(self), home._counts, by_row, by_col, self.place)
-        return _Offsets(self.links, self._counts, *self.masses)
+            mass = self.masses[0]
+            return lambda right: (right[0] / along(mass, right[0]), 0.0 * right[1])
+        home = at_home(self)
+        masses = tuple(self.place.put(mass) for mass in home.masses)
+        linked = self.links.linked if self.place.is_host else self.linked
+        return _Offsets(linked, home.links, masses, self.place).solve
+
+    @cached_property
+    def links(self) -> Links:
+        """N, on the host."""
+        return Links(self.rows, self.cols, self.weight, self.shape)
 
     @property
-    def links(self) -> _Links:
-        return _Links(self.rows, self.cols, self.weight, self.shape)
-
-    @property
-    def _counts(self) -> tuple[Array, Array]:
-        return self._sums(lambda part: np.ones(self.rows[part].size))
-
-    @property
-    def masses(self) -> tuple[Array, Array]:
-        weight = self.weight
-        sums = self._counts if weight is None else self._sums(lambda part: weight[part])
-        return sums[0] + self.ridge, sums[1] + self.ridge
+    def masses(self) -> Sides:
+        """The diagonals D_r and D_c: sums of weights plus κ."""
+        ones = self._sums(lambda part: self._weighted(np.ones(self.rows[part].size), part))
+        return ones[0] + self.ridge, ones[1] + self.ridge
 
 
-class _Links:
-    """N, which rows meet which columns, in blocks of rows that share one array of ones."""
+class Links:
+    """N (m × n) with the weight of each entry, in blocks of rows that share one array of ones."""
 
     def __init__(
         self, rows: Indices, cols: Indices, weight: Array | None, shape: tuple[int, int]
     ) -> None:
-        self.shape, self.nnz, self.cols, self.weight = shape, rows.size, cols, weight
+        self.shape, self.cols, self.weight = shape, cols, weight
         self.indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(np.int32)
         bounds = np.append(np.arange(0, rows.size, CHUNK), rows.size)
         ends = np.unique(np.append(np.searchsorted(self.indptr, bounds), [0, shape[0]]))
@@ -349,175 +326,96 @@ class _Links:
         first, last = int(self.indptr[span[0]]), int(self.indptr[span[1]])
         data = ones[: last - first] if self.weight is None else self.weight[first:last]
         block = sparse.csr_array((span[1] - span[0], self.shape[1]))
-        # One by one: the constructor copies what is a small part of another array.
+        # Set one by one: the constructor copies a small part of another array.
         block.data, block.indices = data, self.cols[first:last]
         block.indptr = self.indptr[span[0] : span[1] + 1] - np.int32(first)
         return block
 
-    def gram(self, weights: Array) -> Array:
-        """NᵀDN for a diagonal D, dense."""
-        found = np.zeros((self.shape[1],) * 2)
-        for rows, block in self.blocks:
-            found += (block.T @ (sparse.diags_array(weights[rows]) @ block)).toarray()
-        return found
+    def linked(self, side: int, values: Array) -> Array:
+        """N c (side 0) or Nᵀb (side 1)."""
+        if side == 0:
+            return np.concatenate([block @ values for _, block in self.blocks])
+        return sum(block.T @ values[rows] for rows, block in self.blocks)
 
-    def whole(self) -> sparse.csr_array:
-        ones = np.ones(self.nnz) if self.weight is None else self.weight
-        return sparse.csr_array((ones, self.cols, self.indptr), shape=self.shape)
+    def scaled(self, side: int, weights: Array) -> sparse.csr_array:
+        """√D N for a diagonal D of the rows (side 0), or √D Nᵀ for one of the columns (side 1)."""
+        roots = np.sqrt(weights)
+        rows = np.repeat(roots, np.diff(self.indptr)) if side == 0 else roots[self.cols]
+        data = rows if self.weight is None else rows * self.weight
+        found = sparse.csr_array((data, self.cols, self.indptr), shape=self.shape)
+        return found if side == 0 else sparse.csr_array(found.T)
 
-    def __matmul__(self, c: Array) -> Array:
-        return np.concatenate([block @ c for _, block in self.blocks])
-
-    @property
-    def T(self) -> _TurnedLinks:
-        return _TurnedLinks(self)
-
-
-class _TurnedLinks:
-    """Nᵀ."""
-
-    def __init__(self, links: _Links) -> None:
-        self.T, self.shape, self.nnz = links, links.shape[::-1], links.nnz
-
-    def gram(self, weights: Array) -> Array:
-        """NDNᵀ for a diagonal D, dense."""
-        links = self.T.whole()
-        found: Array = (links @ (sparse.diags_array(weights) @ links.T)).toarray()
-        return found
-
-    def __matmul__(self, f: Array) -> Array:
-        return sum(block.T @ f[rows] for rows, block in self.T.blocks)
+    def gram(self, side: int, weights: Array) -> Array:
+        """NᵀDN (side 0) or NDNᵀ (side 1), dense."""
+        return cpu.gram(self.scaled(side, weights))
 
 
-class _LinksThere:
-    """N on a device, or Nᵀ on the other `side`, by sums over the entries there."""
-
-    def __init__(self, loss: SquaredWithOffsets, side: int = 0) -> None:
-        self.loss, self.side = loss, side
-        self.shape = loss.shape if side == 0 else loss.shape[::-1]
-        self.nnz = int(loss.rows.shape[0])
-
-    @property
-    def T(self) -> _LinksThere:
-        return _LinksThere(self.loss, 1 - self.side)
-
-    def __matmul__(self, values: Array) -> Array:
-        return self.loss.linked(self.side, values)
-
-    def gram(self, weights: Array) -> Array:
-        """NᵀDN for a diagonal D, dense, from dense blocks of rows."""
-        place, n = self.loss.place, self.shape[1]
-        links = at_home(self.loss).links.whole()
-        links = links if self.side == 0 else links.T.tocsr()
-        found, step = place.zeros((n, n)), max(1, BLOCK // n)
-        for first in range(0, self.shape[0], step):
-            block = place.sparse(links[first : first + step]).toarray()
-            found += (block * weights[first : first + step, None]).T @ block
-        return found
-
-
-class _RowOffsets:
-    """D_r b = f, and no offsets of columns."""
-
-    def __init__(self, mass: Array) -> None:
-        self.mass = mass
-
-    def solve(self, f: Array, g: Array) -> tuple[Array, Array]:
-        return f / along(self.mass, f), 0.0 * g
-
-
-class _Offsets(Placed):
-    """(D_r, N; Nᵀ, D_c)(b, c) = (f, g) with N the links of rows and columns."""
+class _Offsets:
+    """(D_r, N; Nᵀ, D_c)(b, c) = (f, g), by elimination of the longer side."""
 
     def __init__(
-        self,
-        links: Any,
-        counts: tuple[Array, Array],
-        row_mass: Array,
-        col_mass: Array,
-        place: Place = HOST,
+        self, linked: Callable[[int, Array], Array], links: Links, masses: Any, place: Any
     ) -> None:
-        self.place = place
-        self.turned = links.shape[0] < links.shape[1]
-        if self.turned:
-            links, row_mass, col_mass = links.T, col_mass, row_mass
-        self.links, self.row_mass, self.col_mass = links, row_mass, col_mass
-        n, longest = links.shape[1], counts[self.turned]
-        self.price = PRODUCT * float(longest @ longest) + n**3 / 3 if n <= DIRECT else np.inf
-        """What Cholesky's factor costs, in multiplications."""
-        steps = 2.0 * PRODUCT * links.nnz * EXPECTED_PRODUCTS
-        self.direct = n <= SMALL or self.price <= steps
-        """Whether systems are solved by Cholesky's factor, which a run uses many times."""
+        self.linked, self.links, self.masses, self.place = linked, links, masses, place
+        self.long = int(links.shape[0] < links.shape[1])
+        """The side that is eliminated: 0 for the rows, 1 for the columns."""
+
+    def solve(self, right: Sides) -> Sides:
+        long, short = self.long, 1 - self.long
+        mass = along(self.masses[long], right[long])
+        reduced = right[short] - self.linked(short, right[long] / mass)
+        own = self._by_steps(reduced) if self._inverse is None else self._inverse(reduced)
+        other = (right[long] - self.linked(long, own)) / mass
+        return (other, own) if long == 0 else (own, other)
 
     @cached_property
-    def _turned_links(self) -> Any:
-        """Nᵀ."""
-        return self.links.T
+    def _inverse(self) -> Callable[[Array], Array] | None:
+        """The inverse of D_short − NᵀD_long⁻¹N, None if conjugate gradients are preferable.
 
-    @cached_property
-    def _factor(self) -> Any:
-        """Cholesky's factor of D_c − NᵀD_r⁻¹N, of the shorter side."""
-        schur = -self.links.gram(1.0 / self.row_mass)
-        schur[np.diag_indices_from(schur)] += self.col_mass
-        try:
-            return scipy.linalg.cho_factor(schur, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:  # a ridge below rounding
+        On the host a Cholesky factor. On a device an inverse, which takes one product; its
+        rounding ρ costs at most ‖ρ‖²/2κ (`SquaredWithOffsets.error`).
+        """
+        if not (self._is_direct if self.place.is_host else self._fits):
             return None
+        scaled = self.links.scaled(self.long, 1.0 / host(self.masses[self.long]))
+        there = self.place.sparse(scaled)
+        schur = -backend(there.data).gram(there)
+        xp, mass = namespace(schur), self.masses[1 - self.long]
+        every = xp.arange(schur.shape[0], device=mass.device)
+        schur[every, every] += mass
+        if self.place.is_host:
+            return cpu.cholesky(schur)  # None for a ridge below rounding
+        inverse = xp.linalg.inv(schur)
+        return lambda right: inverse @ right
 
-    def solve(self, f: Array, g: Array) -> tuple[Array, Array]:
-        """b and c, the shorter side first."""
-        if self.turned:
-            f, g = g, f
-        mass = along(self.row_mass, f)
-        right = g - self._turned_links @ (f / mass)
-        c = self._shorter(right)
-        b = (f - self.links @ c) / mass
-        return (c, b) if self.turned else (b, c)
+    @property
+    def _is_direct(self) -> bool:
+        """Whether a Cholesky factor costs less than the expected conjugate gradient steps."""
+        n, entries = min(self.links.shape), self.links.cols.size
+        if n <= SMALL:
+            return True
+        counts = np.diff(self.links.indptr) if self.long == 0 else np.bincount(self.links.cols)
+        price = PRODUCT * float(np.sum(np.square(counts, dtype=float))) + n**3 / 3
+        return n <= DIRECT and price <= 2.0 * PRODUCT * entries * EXPECTED_PRODUCTS
 
-    def _shorter(self, right: Array) -> Array:
-        if not self.place.is_host:
-            if self._inverted:
-                return self._inverse @ right
-            if right.ndim == 2:
-                columns = [self._by_steps(right[:, k]) for k in range(right.shape[1])]
-                return namespace(right).stack(columns, axis=1)
-            return self._by_steps(right)
-        if self.direct and self._factor is not None:
-            found: Array = scipy.linalg.cho_solve(self._factor, right, check_finite=False)
-            return found
-        return self._by_steps(right)
-
-    @cached_property
-    def _inverted(self) -> bool:
-        """Whether a device has room for the inverse and for what it is made of."""
-        m, n = self.links.shape
-        need = 8.0 * (4 * n * n + 2 * min(BLOCK, m * n))
+    @property
+    def _fits(self) -> bool:
+        """Whether the inverse and its work space fit into the memory of a device."""
+        n = min(self.links.shape)
+        need = 8.0 * (4 * n * n + 2 * min(BLOCK, n * max(self.links.shape)))
         return n <= INVERTED and need <= self.place.free_memory()
 
-    @cached_property
-    def _inverse(self) -> Array:
-        """(D_c − NᵀD_r⁻¹N)⁻¹ on a device, where one product with it takes less than any solution.
-
-        Its rounding ρ costs ‖ρ‖²/2κ at most, which `error` tells.
-        """
-        xp = namespace(self.col_mass)
-        schur = -self.links.gram(1.0 / self.row_mass)
-        every = xp.arange(schur.shape[0], device=self.col_mass.device)
-        schur[every, every] += self.col_mass
-        return xp.linalg.inv(schur)
-
     def _by_steps(self, right: Array) -> Array:
-        """By conjugate gradients, scaled by the diagonal, from 0."""
-        links, turned, mass = self.links, self._turned_links, self.row_mass
-        found = conjugate_gradient(
-            lambda c: self.col_mass * c - turned @ ((links @ c) / mass),
+        """Conjugate gradients, scaled by the diagonal, from 0."""
+        if right.ndim == 2:
+            columns = [self._by_steps(right[:, k]) for k in range(right.shape[1])]
+            return namespace(right).stack(columns, axis=1)
+        long, short = self.long, 1 - self.long
+        eliminated, mass = self.masses[long], self.masses[short]
+        return conjugate_gradient(
+            lambda c: mass * c - self.linked(short, self.linked(long, c) / eliminated),
             right,
             steps=MOST_STEPS,
-            precondition=lambda r: r / self.col_mass,
+            precondition=lambda r: r / mass,
             residual=ACCURACY * norm(right),
-        )
-        return found.x
-
-
-def _square(u: Array) -> float:
-    return float(u @ u)
+        ).x

@@ -1,4 +1,4 @@
-"""A loss of values multiplied by signs."""
+"""A loss of values multiplied by given factors, such as signs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gramian.losses.base import Loss, recession_of, softened_of
-
-Array = NDArray[np.floating]
+from gramian.arrays.places import namespace
+from gramian.losses.base import Array, Loss, recession_of, softened_of
 
 
 class Signed:
-    """g(z) = h(yz) for a loss h and signs y = ±1."""
+    """g(z) = h(yz) for a loss h and factors y ≠ 0, such as signs y = ±1."""
 
     def __init__(self, loss: Loss, signs: ArrayLike) -> None:
         self.loss, self.signs = loss, np.asarray(signs, dtype=float)
-        if self.signs.ndim != 1 or not np.all(np.abs(self.signs) == 1):
-            raise ValueError("signs must be a vector of 1 and -1")
+        if self.signs.ndim != 1 or not np.all(np.isfinite(self.signs) & (self.signs != 0)):
+            raise ValueError("signs must be a vector of finite factors other than 0")
         self.size: int | None = self.signs.size
         self.quadratic, self.infimum = loss.quadratic, loss.infimum
-        self.smoothness = loss.smoothness
+        self.smoothness = loss.smoothness * float(np.max(self.signs**2, initial=0.0))
         self.separable = bool(getattr(loss, "separable", False))
 
     def value(self, z: Array) -> float:
@@ -54,7 +53,7 @@ class Signed:
         return found
 
     def recession(self, z: Array, noise: Array) -> float:
-        return recession_of(self.loss, self.signs * z, noise)
+        return recession_of(self.loss, self.signs * z, namespace(z).abs(self.signs) * noise)
 
     def conjugate(self, w: Array) -> float:
-        return self.loss.conjugate(self.signs * w)
+        return self.loss.conjugate(w / self.signs)

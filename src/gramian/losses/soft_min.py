@@ -8,19 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.places import namespace
-from gramian.losses.base import Array
+from gramian.losses.base import Array, Loss
 from gramian.losses.functions import entropy, logsumexp, softmax, where
 
 
-class SoftMin:
+class SoftMin(Loss):
     """g(z) = μ ln Σ_e exp(−(z_e + b_e) / μ), DML-eig's smoothing of max_e (−z_e − b_e).
 
     The exponentials are shifted by the smallest z + b, so that μ = 1e-5 does not underflow;
     g lies within μ ln p above −min (z + b). The `offset` b is 0 by default.
     """
 
-    quadratic = False
-    infimum = -np.inf
     simplex = True
 
     def __init__(self, *, mu: float, offset: ArrayLike = 0.0) -> None:
@@ -39,11 +37,7 @@ class SoftMin:
         return softmax(-(z + self.offset) / self.mu)
 
     def curvature(self, z: Array, directions: Array) -> Array:
-        """Dᵀ (diag(s) − ssᵀ) D / μ with s the soft-max weights."""
-        share = self._share(z)
-        mean = share @ directions
-        spread = (directions * share[:, None]).T @ directions - mean[:, None] * mean
-        return spread / self.mu
+        return _spread(self._share(z), directions) / self.mu
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         share = self._share(z)
@@ -57,14 +51,10 @@ class SoftMin:
         return -float(xp.min(where(xp.abs(z) > noise, z, 0.0)))
 
     def conjugate(self, w: Array) -> float:
-        """⟨s, b⟩ + μ Σ s ln s on the simplex s = −w ≥ 0, Σ s = 1; infinite elsewhere."""
-        xp, share = namespace(w), -w
-        if bool(xp.any(share < 0)) or abs(float(xp.sum(share)) - 1.0) > 1e-9:
-            return np.inf
-        return float(xp.sum(share * self.offset) + self.mu * xp.sum(entropy(share)))
+        return _conjugate(-w, self.offset, self.mu)
 
 
-class FilledSoftMin:
+class FilledSoftMin(Loss):
     """The soft minimum after raising the smallest values: DML-eig eq. (16), minimised over ξ.
 
     With z = (c − b, t) it is g(z) = min μ ln Σ_e exp(−(c_e + ξ_e)/μ) over ξ ≥ 0 with Σ ξ = ωt,
@@ -72,8 +62,6 @@ class FilledSoftMin:
     soft minimum of max(c, h), and ∂g/∂(ωt) = −u_max, the weight of a raised value.
     """
 
-    quadratic = False
-    infimum = -np.inf
     simplex = True
 
     def __init__(self, *, mu: float, rate: float = 1.0, offset: ArrayLike = 0.0) -> None:
@@ -125,9 +113,7 @@ class FilledSoftMin:
 
     def curvature(self, z: Array, directions: Array) -> Array:
         share, raised = self._filled(z)
-        moved = self._moved(raised, directions)
-        mean = share @ moved
-        return ((moved * share[:, None]).T @ moved - mean[:, None] * mean) / self.mu
+        return _spread(share, self._moved(raised, directions)) / self.mu
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         share, raised = self._filled(z)
@@ -145,12 +131,24 @@ class FilledSoftMin:
 
     def conjugate(self, w: Array) -> float:
         """⟨s, b⟩ + μ Σ s ln s on the simplex s = −w_c, if −w_t/ω is at least the largest s."""
-        xp, share, ceiling = namespace(w), -w[:-1], -float(w[-1]) / self.rate
-        if bool(xp.any(share < 0)) or abs(float(xp.sum(share)) - 1.0) > 1e-9:
+        share, ceiling = -w[:-1], -float(w[-1]) / self.rate
+        if ceiling < float(namespace(w).max(share)) * (1 - 1e-12):
             return np.inf
-        if ceiling < float(xp.max(share)) * (1 - 1e-12):
-            return np.inf
-        return float(xp.sum(share * self.offset) + self.mu * xp.sum(entropy(share)))
+        return _conjugate(share, self.offset, self.mu)
+
+
+def _spread(share: Array, directions: Array) -> Array:
+    """Dᵀ (diag(s) − ssᵀ) D with s the soft-max weights."""
+    mean = share @ directions
+    return (directions * share[:, None]).T @ directions - mean[:, None] * mean
+
+
+def _conjugate(share: Array, offset: Array, mu: float) -> float:
+    """⟨s, b⟩ + μ Σ s ln s on the simplex s ≥ 0, Σ s = 1; infinite elsewhere."""
+    xp = namespace(share)
+    if bool(xp.any(share < 0)) or abs(float(xp.sum(share)) - 1.0) > 1e-9:
+        return np.inf
+    return float(xp.sum(share * offset) + mu * xp.sum(entropy(share)))
 
 
 def _appended(values: Array, last: Array) -> Array:

@@ -12,12 +12,9 @@ original loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from gramian.losses.base import Array, DiagonalHessian
 
 MAX_NEWTON_STEPS = 100
 """Largest number of Newton steps for u; a step that leaves its bracket is replaced by bisection."""
@@ -26,20 +23,15 @@ ROOT_RTOL = 1e-14
 """Relative change of u and 1 − u at which the iteration stops."""
 
 
-class SoftenedHinge:
-    """g_τ(z) = Σ_e ω_e h_τ(m_e − s_e z_e) with τ_e = μ/ω_e for the barrier parameter μ."""
+class SoftenedHinge(DiagonalHessian):
+    """g_τ(z) = Σ_e ω_e h_τ(m_e − z_e) with τ_e = μ/ω_e for the barrier parameter μ."""
 
-    quadratic = False
-    infimum = -np.inf
     separable = True
 
-    def __init__(
-        self, margin: Array, scale: Array, weight: Array, smoothing: float, mu: float
-    ) -> None:
-        self.margin, self.scale, self.weight = margin, scale, weight
-        self.smoothing, self.mu = smoothing, mu
+    def __init__(self, margin: Array, weight: Array, smoothing: float, mu: float) -> None:
+        self.margin, self.weight, self.smoothing, self.mu = margin, weight, smoothing, mu
         self.size: int | None = margin.size
-        self.smoothness = float(np.max(weight * scale * scale, initial=0.0)) / smoothing
+        self.smoothness = float(np.max(weight, initial=0.0)) / smoothing
         self.tau = mu / weight
 
     def value(self, z: Array) -> float:
@@ -48,21 +40,19 @@ class SoftenedHinge:
         return float(self.weight @ terms)
 
     def gradient(self, z: Array) -> Array:
-        return -self.weight * self.scale * self._dual(z)[0]
+        return -self.weight * self._dual(z)[0]
 
-    def hessian(self, z: Array) -> Callable[[Array], Array]:
+    def bends(self, z: Array) -> Array:
         u, v, _ = self._dual(z)
-        bend = self.weight * self.scale**2 / self._stiffness(u, v)
-        return lambda d: bend * d
+        return self.weight / self._stiffness(u, v)
 
-    def curvature(self, z: Array, directions: Array) -> Array:
-        bend = self.hessian(z)(np.ones_like(z))
-        return (directions * bend[:, None]).T @ directions
+    def conjugate(self, w: Array) -> float:
+        raise NotImplementedError("the conjugate of the original loss is used")
 
     def drift(self, z: Array) -> Array:
         """μ ∂∇g/∂μ, the change of the gradient as the barrier decreases, for a tangent step."""
         u, v, _ = self._dual(z)
-        return -self.weight * self.scale * self.tau * (1 / u - 1 / v) / self._stiffness(u, v)
+        return -self.weight * self.tau * (1 / u - 1 / v) / self._stiffness(u, v)
 
     def _stiffness(self, u: Array, v: Array) -> Array:
         """∂s/∂u."""
@@ -70,7 +60,7 @@ class SoftenedHinge:
 
     def _dual(self, z: Array) -> tuple[Array, Array, Array]:
         """u with νu − τ/u + τ/(1 − u) = s, v = 1 − u to full precision, and s."""
-        s = self.margin - self.scale * z
+        s = self.margin - z
         # The equation has the symmetry u ↔ 1 − u, s ↔ ν − s: solve for the smaller of the two.
         turned = s > 0.5 * self.smoothing
         small = _smaller_root(np.where(turned, self.smoothing - s, s), self.smoothing, self.tau)

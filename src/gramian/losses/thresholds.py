@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.places import backend, namespace, stored
-from gramian.losses.base import Loss, PerImage, recession_of
+from gramian.losses.base import Array, Loss, PerImage, recession_of
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 MAX_NEWTON_STEPS, SLOPE_RTOL = 60, 1e-13
 """Largest number of Newton steps for the thresholds, and the relative slope at which they stop."""
 
 
-class WithThresholds:
+class WithThresholds(Loss):
     """g(z) = min over δ of h(z − δ_k(e)/s_e) + κ/2 ‖δ‖², k(e) the group of value e.
 
     Convex in z for a convex h, as a minimum over part of the arguments. Each δ_k solves a problem
@@ -27,8 +26,6 @@ class WithThresholds:
     most ‖ρ‖²/2κ (`error`), and the conjugate h*(w) + Σ_k (Σ_e w_e/s_e)²/2κ is exact. Thresholds of
     ordered levels have this form (Rennie and Srebro 2005).
     """
-
-    quadratic = False
 
     def __init__(self, loss: Loss, groups: Indices, count: int, scale: Array, *, ridge: float):
         self.loss, self.groups, self.count = loss, groups, count
@@ -64,12 +61,6 @@ class WithThresholds:
             return bent - bend(self._each(self._sums(bent) / mass))
 
         return product
-
-    def curvature(self, z: Array, directions: Array) -> Array:
-        product = self.hessian(z)
-        columns = [product(directions[:, k]) for k in range(directions.shape[1])]
-        bent = namespace(z).stack(columns, axis=1)
-        return directions.T @ bent
 
     def smoothed(self, mu: float) -> WithThresholds | None:
         loss = self.loss.smoothed(mu)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays import cpu
-from gramian.arrays.places import Placed, backend, eye, namespace, precision
+from gramian.arrays.places import Placed, beside, columns_at, eye, namespace, precision
 from gramian.linalg.svec import triangle
 
 Floats = NDArray[np.floating[Any]]
@@ -64,21 +64,22 @@ class LinearMap(Placed, ABC):
         found = [float(scale) * self.bilinear(columns[i], columns[j]) for i, j, scale in places]
         return namespace(W).stack(found, axis=1)
 
-    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one fixed L."""
-        return lambda D: self.bilinear(L, D), lambda w: self.adjoint(w, L)
-
-    def seen(self, L: Floats) -> Floats:
+    def seen(self, L: Floats) -> Any:
         """The part of a product that depends on L alone, for `of_seen` and `adjoint_of_seen`."""
         return L
 
-    def of_seen(self, seen: Floats) -> NDArray[np.float64]:
-        """𝒜(LLᵀ)."""
-        return self.bilinear(seen, seen)
+    def of_seen(self, seen: Any, other: Any) -> NDArray[np.float64]:
+        """𝒜(½ (U Vᵀ + V Uᵀ)) from `seen` of U and of V."""
+        return self.bilinear(seen, other)
 
-    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
-        """𝒜*(w) L."""
+    def adjoint_of_seen(self, w: Floats, seen: Any) -> Floats:
+        """𝒜*(w) L from `seen` of L."""
         return self.adjoint(w, seen)
+
+    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one fixed L."""
+        seen = self.seen(L)
+        return lambda D: self.of_seen(seen, self.seen(D)), lambda w: self.adjoint_of_seen(w, seen)
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats] | None:
         """v ↦ 𝒜*(w)v for a fixed w, None if this is not faster than `adjoint`."""
@@ -114,13 +115,12 @@ def row_norms(L: Floats) -> Floats:
     return namespace(L).linalg.vector_norm(L, axis=1)
 
 
-def sizes_of_ends(map: Any, w: Floats) -> tuple[Floats, float]:
-    """Σ |w_e| over the pairs of each point, and the largest number of pairs of a point."""
-    sizes, library = namespace(w).abs(w), backend(w)
-    sums = library.group_sums(map.rows, sizes, map.order)
-    sums = sums + library.group_sums(map.cols, sizes, map.order)
-    starts = map.pattern.indptr
-    return sums, float((starts[1:] - starts[:-1]).max()) + 1.0
+def symmetric_products(left: Floats, right: Floats) -> NDArray[np.float64]:
+    """scale · ½ (l_a r_b + l_b r_a) for every pair of rows l, r and every a ≤ b (see `columns`)."""
+    a, b, scale = triangle(left.shape[1])
+    products = columns_at(left, a) * columns_at(right, b)
+    products += columns_at(left, b) * columns_at(right, a)
+    return products * beside(left, 0.5 * scale)
 
 
 def check_factors(order: int, *factors: Floats) -> None:

@@ -1,4 +1,4 @@
-"""Entries of the off-diagonal block of a Gram matrix."""
+"""Entries of the off-diagonal block of a Gram matrix, each once or several times."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ from gramian.arrays.places import (
     absolute_inner,
     as_double,
     backend,
-    beside,
-    columns_at,
     contiguous,
     namespace,
     precision,
 )
-from gramian.linalg.svec import triangle
 from gramian.maps.base import (
     ROUNDINGS,
     Floats,
@@ -30,6 +27,7 @@ from gramian.maps.base import (
     check_factors,
     check_matrix,
     check_weights,
+    symmetric_products,
 )
 
 
@@ -72,12 +70,8 @@ class BlockEntries(LinearMap):
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
         check_factors(self.order, W)
-        a, b, scale = triangle(W.shape[1])
         take, m = backend(W).taken, self.shape[0]
-        left, right = take(W[:m], self.rows), take(W[m:], self.cols)
-        products = columns_at(left, a) * columns_at(right, b)
-        products += columns_at(left, b) * columns_at(right, a)
-        return products * beside(W, 0.5 * scale)
+        return symmetric_products(take(W[:m], self.rows), take(W[m:], self.cols))
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         check_weights(self.size, w)
@@ -149,3 +143,50 @@ class BlockEntries(LinearMap):
         values = library.taken(self._summed(w), entry)
         found: sparse.csr_array = library.csr(values, indices, starts, self.shape[::-1])
         return found
+
+
+class RepeatedEntries(BlockEntries):
+    """Every entry of `BlockEntries` repeated a given number of times in succession.
+
+    Ordinal levels compare the same entry with each threshold (Rennie and Srebro 2005). `rows`,
+    `cols` and the orders of a block refer to the entries without repetition.
+    """
+
+    def __init__(
+        self, rows: ArrayLike, cols: ArrayLike, shape: tuple[int, int], repeat: int
+    ) -> None:
+        super().__init__(rows, cols, shape)
+        if repeat < 1:
+            raise ValueError(f"repeat must be at least 1, got {repeat}")
+        self.repeat = int(repeat)
+        self.size = self.rows.size * self.repeat
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[Any]:
+        return self._repeated(super().bilinear(U, V))
+
+    def columns(self, W: Floats) -> NDArray[Any]:
+        return self._repeated(super().columns(W))
+
+    def of_matrix(self, M: Floats) -> NDArray[Any]:
+        return self._repeated(super().of_matrix(M))
+
+    def _repeated(self, z: Floats) -> Floats:
+        xp, count = namespace(z), z.shape[0]
+        lines = xp.broadcast_to(z[:, None, ...], (count, self.repeat, *z.shape[1:]))
+        every: Floats = xp.reshape(lines, (self.size, *z.shape[1:]))
+        return every
+
+    def _summed(self, w: Floats) -> Floats:
+        """The sums of the weights of each entry, rounded once, as the proof of λ_min requires.
+
+        Weights of both signs may cancel; compensated summation (Knuth's two-sum) corrects this.
+        """
+        lines = namespace(w).reshape(w, (-1, self.repeat))
+        total, lost = lines[:, 0], 0.0 * lines[:, 0]
+        for k in range(1, self.repeat):
+            term = lines[:, k]
+            moved = total + term
+            kept = moved - total
+            lost = lost + ((total - (moved - kept)) + (term - kept))
+            total = moved
+        return total + lost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -38,11 +38,56 @@ STREAMED_COLUMNS = 64
 DOUBLE = np.finfo(np.float64).eps
 
 
-class Congruence(LinearMap):
+class Transformed(LinearMap):
+    """𝒜(M) = ℬ(X M Xᵀ) for a map ℬ = `base` and an X given by its products.
+
+    The adjoint is 𝒜*(w) = Xᵀ ℬ*(w) X. Factors are mapped to X L, so neither matrix is formed.
+    """
+
+    base: LinearMap
+    X: Any
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        """ℬ(½ (XU (XV)ᵀ + XV (XU)ᵀ))."""
+        XU = self.seen(U)
+        return self.of_seen(XU, XU if V is U else self.seen(V))
+
+    def columns(self, W: Floats) -> NDArray[np.float64]:
+        """ℬ's columns for XW."""
+        return self.base.columns(self.seen(W))
+
+    def seen(self, L: Floats) -> Floats:
+        """XL."""
+        check_factors(self.order, L)
+        product: Floats = self.X @ L
+        return product
+
+    def of_seen(self, seen: Floats, other: Floats) -> NDArray[np.float64]:
+        """ℬ(½ (XU (XV)ᵀ + XV (XU)ᵀ)) from XU and XV."""
+        return self.base.bilinear(seen, other)
+
+    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
+        """Xᵀ ℬ*(w) XL."""
+        return self._back(self.base.adjoint(w, seen))
+
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        """Xᵀ ℬ*(w) X V."""
+        return self.adjoint_of_seen(w, self.seen(V))
+
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        """ℬ(X M Xᵀ), through the dense m × m matrix."""
+        check_matrix(self.order, M)
+        return self.base.of_matrix(self.X @ (self.X @ M).T)
+
+    @abstractmethod
+    def _back(self, Y: Floats) -> Floats:
+        """XᵀY."""
+
+
+class Congruence(Transformed):
     """𝒜(M) = ℬ(X M Xᵀ) for a map ℬ = `base` of order m and X (m × d), dense or sparse.
 
-    M is d × d and the adjoint is 𝒜*(w) = Xᵀ ℬ*(w) X. Factors are mapped to X L, so neither matrix
-    is formed.
+    M is d × d, and the adjoint is 𝒜*(w) = Xᵀ ℬ*(w) X.
     """
 
     def __init__(self, base: LinearMap, X: Any) -> None:
@@ -54,41 +99,6 @@ class Congruence(LinearMap):
         self.order = X.shape[1]
         self.size = base.size
         self.dense_numbers = 0 if sparse.issparse(X) else size(X)
-
-    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
-        """ℬ(½ (XU (XV)ᵀ + XV (XU)ᵀ))."""
-        check_factors(self.order, U, V)
-        XU = self.X @ U
-        return self.base.bilinear(XU, XU if V is U else self.X @ V)
-
-    def columns(self, W: Floats) -> NDArray[np.float64]:
-        """ℬ's columns for XW."""
-        check_factors(self.order, W)
-        return self.base.columns(self.X @ W)
-
-    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """The functions of ℬ at XL, which is formed once."""
-        check_factors(self.order, L)
-        bilinear, adjoint = self.base.fixed(self.X @ L)
-        return lambda D: bilinear(self.X @ D), lambda w: self._back(adjoint(w))
-
-    def seen(self, L: Floats) -> Floats:
-        """XL."""
-        check_factors(self.order, L)
-        product: Floats = self.X @ L
-        return product
-
-    def of_seen(self, seen: Floats) -> NDArray[np.float64]:
-        """ℬ(XL (XL)ᵀ)."""
-        return self.base.bilinear(seen, seen)
-
-    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
-        """Xᵀ ℬ*(w) XL."""
-        return self._back(self.base.adjoint(w, seen))
-
-    def adjoint(self, w: Floats, V: Floats) -> Floats:
-        """Xᵀ ℬ*(w) X V."""
-        return self.adjoint_of_seen(w, self.seen(V))
 
     def _back(self, Y: Floats) -> Floats:
         """XᵀY, as (YᵀX)ᵀ for a row-major X, which takes half of the time for few columns."""
@@ -112,11 +122,6 @@ class Congruence(LinearMap):
         product: Floats = self.X.T @ self.base.adjoint(w, X)
         product = as_double(product)
         return 0.5 * (product + product.T)
-
-    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
-        """ℬ(X M Xᵀ), through the dense m × m matrix."""
-        check_matrix(self.order, M)
-        return self.base.of_matrix(self.X @ (self.X @ M).T)
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         """Bound for rows of XL with errors of norm √d u ‖x_i‖‖L‖.

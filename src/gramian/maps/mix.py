@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -20,10 +19,7 @@ from gramian.maps.base import (
     index_columns,
     refuse_rows,
 )
-from gramian.maps.distances import PairDistances
-
-MAX_DENSE_NUMBERS = 4096
-"""Size of W up to which it is multiplied as a dense matrix."""
+from gramian.maps.pairs import PairDistances
 
 COMPILED_NUMBERS = 200_000
 """Numbers in the rows of one product of a metric from which compiled code is faster."""
@@ -65,20 +61,15 @@ class Mix(LinearMap):
         """W times the columns of ℬ."""
         return self._mixed(self.base.columns(W))
 
-    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """The functions of ℬ, multiplied by W."""
-        bilinear, adjoint = self.base.fixed(L)
-        return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self._shared(w))
-
-    def seen(self, L: Floats) -> Floats:
+    def seen(self, L: Floats) -> Any:
         """That of ℬ."""
         return self.base.seen(L)
 
-    def of_seen(self, seen: Floats) -> NDArray[np.float64]:
-        """W ℬ(LLᵀ)."""
-        return self._mixed(self.base.of_seen(seen))
+    def of_seen(self, seen: Any, other: Any) -> NDArray[np.float64]:
+        """W times the values of ℬ."""
+        return self._mixed(self.base.of_seen(seen, other))
 
-    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
+    def adjoint_of_seen(self, w: Floats, seen: Any) -> Floats:
         """ℬ*(Wᵀ w) L."""
         return self.base.adjoint_of_seen(self._shared(w), seen)
 
@@ -104,15 +95,9 @@ class Mix(LinearMap):
         return None if inner is None else (inner[0], inner[1] + longest)
 
     @cached_property
-    def _rows(self) -> Any:
-        """W, dense if it is small: a sparse product has more overhead."""
-        few = self.place.is_host and self.size * self.base.size <= MAX_DENSE_NUMBERS
-        return self.weights.toarray() if few else self.weights
-
-    @cached_property
     def _turned(self) -> Any:
         """Wᵀ, stored because a transposition costs as much as a small product."""
-        return self._rows.T
+        return self.weights.T
 
     @cached_property
     def _absolute(self) -> tuple[Any, float]:
@@ -130,7 +115,7 @@ class Mix(LinearMap):
         return self._mixed(self.base.of_matrix(M))
 
     def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
-        mixed: NDArray[np.float64] = self._rows @ base_values
+        mixed: NDArray[np.float64] = self.weights @ base_values
         return mixed
 
     def _shared(self, w: Floats) -> NDArray[np.float64]:

@@ -10,10 +10,9 @@ from scipy import sparse
 
 from gramian.linalg.svec import triangle
 from gramian.maps.base import LinearMap
-from gramian.maps.distances import PairDistances
-from gramian.maps.entries import Entries
+from gramian.maps.matrices import Squares
 from gramian.maps.mix import Mix
-from gramian.maps.squares import Squares
+from gramian.maps.pairs import Entries, PairDistances
 from gramian.maps.stack import Stack
 
 MAX_NUMBERS = 30_000_000

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,11 @@ class Stack(LinearMap):
         self._ends = [int(end) for end in np.cumsum([map.size for map in self.maps])[:-1]]
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
-        return self._joined([map.bilinear(U, V) for map in self.maps], U)
+        seen = self.seen(U)
+        return self.of_seen(seen, seen if V is U else self.seen(V))
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
-        total = namespace(V).zeros_like(V)
-        for map, part in self.split(w):
-            total += map.adjoint(part, V)
-        return total
+        return self.adjoint_of_seen(w, self.seen(V))
 
     def adjoint_matrix(self, w: Floats) -> Floats:
         total = np.zeros((self.order, self.order))
@@ -50,17 +49,19 @@ class Stack(LinearMap):
         empty = xp.zeros((0, k * (k + 1) // 2), dtype=W.dtype)
         return xp.concat(rows, axis=0) if rows else empty
 
-    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """The functions of the maps, concatenated."""
-        pairs = [map.fixed(L) for map in self.maps]
+    def seen(self, L: Floats) -> Any:
+        """L, and the parts of all maps."""
+        return L, [map.seen(L) for map in self.maps]
 
-        def adjoint(w: Floats) -> Floats:
-            total = namespace(L).zeros_like(L)
-            for (_, back), (_, part) in zip(pairs, self.split(w), strict=True):
-                total += back(part)
-            return total
+    def of_seen(self, seen: Any, other: Any) -> NDArray[np.float64]:
+        parts = zip(self.maps, seen[1], other[1], strict=True)
+        return self._joined([map.of_seen(one, two) for map, one, two in parts], seen[0])
 
-        return lambda D: self._joined([forward(D) for forward, _ in pairs], D), adjoint
+    def adjoint_of_seen(self, w: Floats, seen: Any) -> Floats:
+        total = namespace(seen[0]).zeros_like(seen[0])
+        for (map, part), own in zip(self.split(w), seen[1], strict=True):
+            total += map.adjoint_of_seen(part, own)
+        return total
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         return self._joined([map.error(L, part) for map, part in self.split(z)], L)

@@ -23,8 +23,9 @@ from gramian.arrays.places import (
     precision,
 )
 from gramian.common import clock
-from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
-from gramian.maps.distances import PairDistances
+from gramian.maps.base import Floats
+from gramian.maps.congruence import Transformed
+from gramian.maps.pairs import PairDistances
 
 FILL, GROWTH = 6_000_000, 3
 """Largest number of entries of a root, and its assumed growth factor from one trial to the next."""
@@ -59,14 +60,10 @@ class GroundedRoot(Placed):
         """RY; the last product is cached, because one evaluation needs it several times."""
         xp, last = namespace(Y), self._last
         if last is None or last[0].shape != Y.shape or not bool(xp.all(last[0] == Y)):
-            L = self._zeros(Y)
+            L = self.place.zeros((self.n, Y.shape[1]))
             L[1:] = self.triangle.backward(Y)
             self._last = last = (xp.asarray(Y, copy=True), L)
         return last[1]
-
-    def _zeros(self, Y: Floats) -> Floats:
-        zeros: Floats = self.place.zeros((self.n, Y.shape[1]))
-        return zeros
 
     def transposed(self, V: Floats) -> Floats:
         """RᵀV."""
@@ -239,7 +236,7 @@ def _tree(distances: PairDistances) -> NDArray[np.bool_]:
     return inside
 
 
-class WhitenedDistances(LinearMap):
+class WhitenedDistances(Transformed):
     """𝒜(M) = the distances d(i, j) of RMRᵀ along the edges of a connected graph.
 
     R is the grounded root of its Laplacian, or of that of a subset of its edges if the fill-in is
@@ -247,25 +244,29 @@ class WhitenedDistances(LinearMap):
     on the subset and 0 elsewhere, 𝒜*(s) = RᵀPR = I.
     """
 
-    root: Any
+    kept: Any = None
+    """s, None if no weights give the identity."""
     _home: Any
 
     def __init__(self, distances: PairDistances, weights: Floats | float = 1.0) -> None:
-        self.distances = distances
-        self.root, self.kept = sparse_root(distances, weights)
-        self.order, self.size = self.root.order, distances.size
+        root, kept = sparse_root(distances, weights)
+        self._set(distances, root, kept)
+
+    def _set(self, distances: PairDistances, root: Any, kept: Any) -> None:
+        self.base = self.distances = distances
+        self.X = self.root = root
+        self.kept, self.place = kept, distances.place
+        self.order, self.size = distances.order - 1, distances.size
 
     @classmethod
     def on(
         cls, distances: PairDistances, place: Place, weights: Floats | float = 1.0
     ) -> WhitenedDistances:
         """The map on a device, whitened by the Laplacian of all edges."""
-        there = cls.__new__(cls)
-        home = at_home(distances)
+        there, home = cls.__new__(cls), at_home(distances)
         kept = np.ones(home.size) * np.asarray(weights, dtype=float)
-        there.root = DenseRoot(home.adjoint_sparse(kept), place)
-        there.distances, there.kept, there.place = distances, place.put(kept), place
-        there.order, there.size = there.root.order, home.size
+        there._set(distances, DenseRoot(home.adjoint_sparse(kept), place), place.put(kept))
+        there.place = place
         there._home = WhitenedDistances.by(home, kept)
         return there
 
@@ -273,30 +274,13 @@ class WhitenedDistances(LinearMap):
     def by(cls, distances: PairDistances, kept: NDArray[np.float64]) -> WhitenedDistances:
         """A map without a root, for proofs: distances, and weights whose Laplacian becomes I."""
         found = cls.__new__(cls)
-        found.distances, found.kept = distances, kept
-        found.order, found.size = distances.order - 1, distances.size
+        found._set(distances, None, kept)
         return found
 
-    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
-        check_factors(self.order, U, V)
-        RU = self.root @ U
-        return self.distances.bilinear(RU, RU if V is U else self.root @ V)
-
-    def columns(self, W: Floats) -> NDArray[np.float64]:
-        return self.distances.columns(self.root @ W)
-
-    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        bilinear, adjoint = self.distances.fixed(self.root @ L)
-        return lambda D: bilinear(self.root @ D), lambda w: self.root.transposed(adjoint(w))
-
-    def adjoint(self, w: Floats, V: Floats) -> Floats:
-        """Rᵀ(Σ w_e (e_i − e_j)(e_i − e_j)ᵀ)RV."""
-        check_factors(self.order, V)
-        return self.root.transposed(self.distances.adjoint(w, self.root @ V))
-
-    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
-        check_matrix(self.order, M)
-        return self.distances.of_matrix(self.root @ (self.root @ M).T)
+    def _back(self, Y: Floats) -> Floats:
+        """RᵀY."""
+        product: Floats = self.root.transposed(Y)
+        return product
 
     def form_vectors(self) -> sp.csr_array:
         """e_i − e_j for every edge, without the first point, which is at 0."""
@@ -308,3 +292,17 @@ class WhitenedDistances(LinearMap):
 
     def identity_weights(self) -> NDArray[np.float64] | None:
         return self.kept
+
+
+class GroundedDistances(WhitenedDistances):
+    """𝒜(M) = the distances of RMRᵀ for pairs, RᵀPR = I for the Laplacian P of another graph.
+
+    The first point of that graph is at the origin.
+    """
+
+    def __init__(self, distances: PairDistances, laplacian: Any) -> None:
+        self._set(distances, GroundedRoot(laplacian), None)
+        self.unit = sp.csr_array(laplacian)[1:, 1:]
+
+    def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
+        return self.root.congruence(self.distances.adjoint_sparse(w))

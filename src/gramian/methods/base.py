@@ -21,7 +21,6 @@ from gramian.common import clock
 from gramian.linalg import bilateral
 from gramian.objectives import Objective
 from gramian.problem import Problem
-from gramian.reductions.variants import written_out
 from gramian.result import Status
 
 Array = NDArray[np.floating]
@@ -174,11 +173,6 @@ def slack_norm(factor: Array, gradient_factor: Array) -> float:
     residual = 0.5 * gradient_factor
     square = inner(residual.T @ residual, factor.T @ factor)
     return float(np.sqrt(max(square, 0.0)))
-
-
-def for_steps(objective: Objective, settings: Settings) -> Objective:
-    """The form of F used in a descent: the faster one, or F itself for steps in float32."""
-    return objective if settings.sweeps.single else written_out(objective)
 
 
 def at_rest(problem: Problem, settings: Settings) -> Status:

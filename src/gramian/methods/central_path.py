@@ -32,7 +32,7 @@ from gramian.methods.columns import starting_factor
 from gramian.methods.lbfgs import descend
 from gramian.methods.primal_dual import MAX_ROW_ENTRIES
 from gramian.objectives import Composite
-from gramian.objectives.coordinates import coordinates_of
+from gramian.objectives.operators import coordinates_of
 from gramian.problem import Problem
 from gramian.proofs import lowest
 from gramian.result import Status

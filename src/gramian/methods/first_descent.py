@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.places import beside, contiguous, side_by_side
-from gramian.methods.base import Settings, for_steps
+from gramian.methods.base import Settings
 from gramian.methods.columns import columns_by_size, starting_factor
 from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.problem import Problem
@@ -63,7 +63,7 @@ class FirstDescent:
             fall = max(GRADIENT_RATIO, self.goal)
         with np.errstate(all="ignore"):
             self.factor = descend(
-                for_steps(objective, self.settings),
+                objective,
                 self.factor,
                 self.settings,
                 iterations=self.left,

@@ -13,7 +13,7 @@ from gramian.linalg import ritz_pairs
 from gramian.methods import lbfgs
 from gramian.methods.base import Settings
 from gramian.objectives import Objective
-from gramian.objectives.flat import flat_directions, flattened
+from gramian.objectives.curvature import flat_directions, flattened
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]

@@ -27,7 +27,6 @@ from gramian.methods.rays import find_ray
 from gramian.outcome import VALUE_ROUNDING, Outcome
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
-from gramian.reductions.variants import written_out
 from gramian.result import Status
 
 Array = NDArray[np.floating]
@@ -133,8 +132,7 @@ class Referee:
     def recover_last_point(self) -> None:
         """Use the last point of an interrupted descent if it is the best."""
         objective, factor = self.settings.hint.latest or (None, self.best.factor)
-        ours = self.problem.objective
-        if objective is ours or objective is written_out(ours):
+        if objective is self.problem.objective:
             value = self.problem.value(factor)
             if value < self.best.value:
                 self.best = Step(factor, value)

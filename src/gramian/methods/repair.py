@@ -22,7 +22,7 @@ from gramian.linalg import ritz_pairs
 from gramian.linalg.cone_quadratic import cone_quadratic
 from gramian.linalg.svec import svec
 from gramian.objectives import Objective
-from gramian.objectives.nearby import near
+from gramian.objectives.composite import near
 
 Array = NDArray[np.floating]
 

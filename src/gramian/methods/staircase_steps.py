@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gramian.arrays.places import as_double, as_single, norm
 from gramian.methods import lbfgs
-from gramian.methods.base import Settings, for_steps
-from gramian.objectives.preconditioning import row_preconditioner
+from gramian.methods.base import Settings
+from gramian.objectives.curvature import row_preconditioner
 from gramian.papers.lro import UnboundedError, conjugate_gradient
 from gramian.problem import Problem
 from gramian.reductions.variants import single_precision
@@ -110,7 +110,7 @@ class LocalSteps:
     def _quasi_newton(self, image: Any, ratio: float) -> Any:
         """L-BFGS, which can keep the trace fixed and needs one evaluation per trial."""
         factor = lbfgs.descend(
-            for_steps(self.objective, self.settings),
+            self.objective,
             image.factor,
             self.settings,
             iterations=LBFGS_STEPS,

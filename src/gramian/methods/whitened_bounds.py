@@ -23,7 +23,7 @@ from gramian.methods.loop import IDENTITY_ROUNDING, needed
 from gramian.methods.pencil import EIGENVECTORS, DensePencil, PencilBounds, PencilEigenpairs
 from gramian.methods.repair import MAX_ENTRIES, repaired_along, spare_along
 from gramian.objectives import Objective
-from gramian.objectives.nearby import toward
+from gramian.objectives.composite import toward
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
 

@@ -1,13 +1,12 @@
 """Objectives: the interface between problems and solvers."""
 
 from gramian.objectives.base import Blend, Line, Objective, SymmetricOperator
-from gramian.objectives.composite import Composite
-from gramian.objectives.eigenbasis import Eigenbasis
+from gramian.objectives.composite import Composite, Linear
 from gramian.objectives.everywhere import BlockSquares, Everywhere
 from gramian.objectives.featured import Featured, Prior
 from gramian.objectives.gram_quadratic import GramQuadratic
-from gramian.objectives.linear import Linear
 from gramian.objectives.matrices import GramOperator, LowRankPlusIdentity
+from gramian.objectives.quadratic_bounds import Eigenbasis
 from gramian.objectives.supports import LowerBound
 from gramian.objectives.total import Sum
 

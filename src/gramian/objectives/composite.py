@@ -23,25 +23,38 @@ from gramian.arrays.places import (
     stored,
 )
 from gramian.linalg.svec import svec, triangle_size
-from gramian.losses import Loss
+from gramian.losses import Loss, Squared
 from gramian.losses.base import error_of, recession_of
 from gramian.maps import (
     BlockEntries,
     Entries,
     LinearMap,
     PairDistances,
+    Stack,
     WhitenedDistances,
 )
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
-from gramian.objectives.facts import Facts
-from gramian.objectives.matrices import Gram, Rooted
+from gramian.objectives.base import (
+    Combinations,
+    Facts,
+    Image,
+    Join,
+    Objective,
+    Pairs,
+    SymmetricOperator,
+)
+from gramian.objectives.matrices import (
+    SMALL_ROUNDING,
+    Gram,
+    Rooted,
+    absolute_product,
+    dense_numbers,
+    size_of,
+)
 from gramian.objectives.matrix_inputs import as_symmetric
-from gramian.objectives.matrix_sizes import SMALL_ROUNDING, absolute_product, dense_numbers, size_of
 from gramian.objectives.operators import dual_operator
-from gramian.objectives.pencil import PENCIL_ORDER, pencil_bounds
+from gramian.objectives.pencil import PENCIL_ORDER, WhitenedImage, pencil_bounds
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.supports import Growth, LowerBound, Support, feasible
-from gramian.objectives.whitened import WhitenedImage
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
@@ -58,7 +71,7 @@ class CompositeImage:
     z: Array
     linear: float
     CL: Array
-    seen: Array | None = None
+    seen: Any = None
 
 
 Seen = CompositeImage | WhitenedImage
@@ -104,7 +117,7 @@ class Composite(Objective[Seen]):
             return WhitenedImage(self.map, self.C, L)
         CL, seen = self.C @ L, self.map.seen(L)
         linear = self.C.square(L) if isinstance(self.C, Gram) else inner(L, CL)
-        return CompositeImage(L, self.map.of_seen(seen), linear, CL, seen)
+        return CompositeImage(L, self.map.of_seen(seen, seen), linear, CL, seen)
 
     def pair_image(self, X: Array, Y: Array) -> CompositeImage:
         return CompositeImage(X[:, :0], self.map.bilinear(X, Y), inner(X, self.C @ Y), X[:, :0])
@@ -235,3 +248,49 @@ class Composite(Objective[Seen]):
         return Support(
             self.constant - g_at(1.0), self.C.lower, lambda s: self.constant - g_at(s), shifted
         )
+
+
+class Linear(Composite):
+    """F(M) = ⟨C, M⟩ + constant: a composite of the map to R⁰.
+
+    Over the whole cone it has a minimum only if C ⪰ 0; it is intended for problems with
+    constraints.
+    """
+
+    def __init__(self, C: Any, order: int | None = None, *, constant: float = 0.0) -> None:
+        symmetric = as_symmetric(C, "C", order)
+        nothing = Stack((), symmetric.order)
+        super().__init__(nothing, Squared(np.zeros(0)), symmetric, constant=constant)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """F(M + V S Vᵀ) for a few columns V, to second order in svec(S), and the resulting image."""
+
+    hessian: Array
+    gradient: Array
+    image: Callable[[Array], Image]
+    """S ↦ the image of M + V S Vᵀ, without a factor."""
+
+
+def toward(objective: Objective, image: Any, other: Any, share: float) -> Any:
+    """The image of (1 − share) M + share N, for objectives with dual vectors."""
+    assert isinstance(objective, Composite)
+    none = other.factor[:, :0]
+    z = stored(image.z + share * (other.z - image.z))
+    return CompositeImage(none, z, image.linear + share * (other.linear - image.linear), none)
+
+
+def near(objective: Objective, image: Any, V: Array) -> Beside | None:
+    """g(z + Zs) + ⟨C, VSVᵀ⟩ with the columns Z = 𝒜(V·Vᵀ) of the map; None for other objectives."""
+    if not isinstance(objective, Composite):
+        return None
+    Z, z, linear = stored(objective.map.columns(V)), image.z, svec(host(V.T @ (objective.C @ V)))
+
+    def taken(S: Array) -> CompositeImage:
+        s = svec(S)
+        moved = stored(z + Z @ beside(Z, s))
+        return CompositeImage(V[:, :0], moved, image.linear + float(linear @ s), V[:, :0])
+
+    slope = host(Z.T @ objective.loss.gradient(z)) + linear
+    return Beside(host(objective.loss.curvature(z, Z)), slope, taken)

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from gramian.arrays.places import side_by_side
 from gramian.linalg.svec import triangle, triangle_size
 from gramian.maps import BlockEntries
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
+from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.composite import Composite
-from gramian.objectives.facts import Facts
-from gramian.objectives.halves import Halves, halves_of
+from gramian.objectives.halves import Halves, RowFits, halves_of
 from gramian.objectives.restriction import QuadraticRestriction
-from gramian.objectives.row_fits import RowFits
 from gramian.objectives.supports import Growth, Support
 from gramian.objectives.total import Sum
 from gramian.proofs import rounded_sum

@@ -14,8 +14,7 @@ from scipy import sparse
 from gramian.arrays.cpu import gather_products
 from gramian.maps import BlockEntries, Congruence
 from gramian.objectives.composite import Composite
-from gramian.objectives.halves import Halves, halves_of
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.halves import Halves, RowFits, halves_of
 
 Array = NDArray[np.floating]
 

@@ -22,15 +22,23 @@ from gramian.arrays.places import (
     side_by_side,
 )
 from gramian.linalg.svec import svec, symmetric_kron, triangle_size
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
-from gramian.objectives.eigenbasis import Eigenbasis, common_eigenbasis, is_multiple_of_identity
-from gramian.objectives.facts import Facts
-from gramian.objectives.matrices import DENSE_ORDER
+from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
+from gramian.objectives.matrices import (
+    DENSE_ORDER,
+    SMALL_ROUNDING,
+    absolute_product,
+    dense_numbers,
+    is_multiple_of_identity,
+    size_of,
+)
 from gramian.objectives.matrix_inputs import as_symmetric, require_psd
-from gramian.objectives.matrix_sizes import SMALL_ROUNDING, absolute_product, dense_numbers, size_of
-from gramian.objectives.quadratic_bounds import quadratic_bounds
+from gramian.objectives.parts import quadratic_parts
+from gramian.objectives.quadratic_bounds import (
+    Eigenbasis,
+    common_eigenbasis,
+    quadratic_bounds,
+)
 from gramian.objectives.restriction import QuadraticRestriction
-from gramian.objectives.structure import quadratic_parts
 from gramian.objectives.supports import Growth, LowerBound, Support
 from gramian.proofs import rounded_sum
 

@@ -5,25 +5,136 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from gramian.arrays.cpu import Floats, Indices, gather_products, refit_rows, worth_compiling
+from gramian.linalg import conjugate_gradient
 from gramian.losses import Loss, SquaredWithOffsets
 from gramian.losses.base import LeastSquares, least_squares_of
 from gramian.maps import BlockEntries
 from gramian.objectives.base import Objective, once
 from gramian.objectives.composite import Composite
-from gramian.objectives.matrices import LowRankPlusIdentity
-from gramian.objectives.mixing import mixture, products
-from gramian.objectives.row_fits import RowFits
+from gramian.objectives.matrices import is_multiple_of_identity
 
 Array = NDArray[np.floating]
+
 Mask = NDArray[np.bool_]
 
 NEW_COLUMNS = 1.0
 """The norm of new random columns of a state, in units of that of its own columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowFits:
+    """Least squares of every row of P for fixed rows of Q.
+
+    ½ Σ_e (s_e p_i·q_j + r_e (b_i + c_j) − t_e)² + ½ Σ_k penalty_k p_ik² + ½ p_iᵀ G p_i, the offsets
+    b and c are in the last columns of P and Q, if any (`free`); the penalty of a row, except that
+    of its offset, is multiplied by `stiffness`. All in one precision, float32 or float64.
+    """
+
+    indptr: Indices  # (m + 1,) the entries of row i
+    neighbour: Indices  # (p,) their j
+    scale: Floats | None  # (p,) s; default 1
+    targets: Floats  # (p,) t
+    free: bool
+    roots: Floats | None = None  # (p,) r; default 1
+    stiffness: Floats | None = None  # (m,); default 1
+
+    def refit(
+        self,
+        P: Floats,
+        Q: Floats,
+        penalty: Floats,
+        steps: int,
+        *,
+        gram: Floats | None = None,
+        compiled: bool | None = None,
+    ) -> float:
+        """Take a few conjugate gradient steps on each row of P, in place.
+
+        They start from the current row and are scaled by the diagonal of its system. Returns the
+        sum before the steps, including the penalties of P.
+        """
+        dtype, m = P.dtype, P.shape[0]
+        penalty = np.asarray(penalty, dtype=dtype)
+        gram = np.zeros((0, 0), dtype) if gram is None else np.asarray(gram, dtype=dtype, order="C")
+        stiffness = np.ones(m, dtype) if self.stiffness is None else self.stiffness
+        if not worth_compiling(compiled, int(self.indptr[-1]) * P.shape[1]):
+            return self._refit_plain(P, Q, penalty, stiffness, gram, steps)
+        roots = np.zeros(0, dtype) if self.roots is None else self.roots
+        scale = np.zeros(0, dtype) if self.scale is None else self.scale
+        data = (self.indptr, self.neighbour, scale, self.targets, roots)
+        return refit_rows(P, Q, steps, *data, penalty, stiffness, gram, self.free)
+
+    def _refit_plain(
+        self, P: Floats, Q: Floats, penalty: Floats, stiffness: Floats, gram: Floats, steps: int
+    ) -> float:
+        """The same for all rows of P at once: two sparse products per step."""
+        m, one = P.shape[0], P.dtype.type(self.free)
+        counts, k = np.diff(self.indptr), gram.shape[0]
+        rows, others = np.repeat(np.arange(m, dtype=np.int32), counts), Q[:, :-1]
+        scale = np.ones(rows.size, P.dtype) if self.scale is None else self.scale
+        roots = np.full(rows.size, one) if self.roots is None else self.roots
+        ridge = np.tile(penalty, (m, 1))
+        ridge[:, :-1] *= stiffness[:, None]
+
+        def forward(V: Floats) -> Floats:
+            z = scale * gather_products(V[:, :-1], others, rows, self.neighbour)
+            return z + roots * V[rows, -1]
+
+        def adjoint(weights: Floats, Z: Floats) -> Floats:
+            shape = (m, Q.shape[0])
+            return sparse.csr_array((weights, self.neighbour, self.indptr), shape=shape) @ Z
+
+        def backward(y: Floats) -> Floats:
+            sums = np.bincount(rows, roots * y, minlength=m)
+            return np.column_stack([adjoint(scale * y, others), sums])
+
+        def penalised(V: Floats) -> Floats:
+            bent = ridge * V
+            bent[:, :k] += V[:, :k] @ gram
+            return bent
+
+        left = self.targets - roots * Q[self.neighbour, -1] - forward(P)
+        masses = np.bincount(rows, roots**2, minlength=m)
+        mass = ridge + np.column_stack([adjoint(scale**2, others**2), masses])
+        mass[:, :k] += np.diagonal(gram)
+        bent = penalised(P)
+        before = 0.5 * float(np.vdot(left, left) + np.vdot(P, bent))
+        found = conjugate_gradient(
+            lambda V: backward(forward(V)) + penalised(V),
+            backward(left) - bent,
+            steps=steps,
+            precondition=lambda residual: residual / mass,
+            axis=1,
+        )
+        P += found.x.astype(P.dtype)
+        return before
+
+
+def products(changes: Sequence[Array]) -> Array:
+    """⟨d_k, d_l⟩ for the differences d of each change from the last, with ⟨d_k, last change⟩ as an
+    additional column.
+    """
+    steps = [b - a for a, b in pairwise(changes)]
+    found = np.empty((len(steps), len(steps) + 1), dtype=changes[-1].dtype)
+    for k, step in enumerate(steps):
+        found[k] = [np.vdot(step, other) for other in (*steps, changes[-1])]
+    return found
+
+
+def mixture(points: Sequence[Array], weights: Array) -> Array:
+    """The last point minus the weighted differences of consecutive points."""
+    found = points[-1].copy()
+    for weight, (a, b) in zip(weights, pairwise(points), strict=True):
+        found -= weight * (b - a)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +282,7 @@ class Halves:
         return after - before
 
     def products(self, changes: Sequence[Array]) -> Array:
-        """See `gramian.objectives.mixing`."""
+        """See `gramian.objectives.halves`."""
         return products(changes)
 
     def mixture(self, points: Sequence[Array], weights: Array) -> Array:
@@ -223,7 +334,7 @@ def _halves_by_dtype(objective: Composite) -> dict[Any, Halves | None]:
 
 def _composite_halves(objective: Composite, dtype: np.dtype[Any]) -> Halves | None:
     squares, C, map = least_squares_of(objective.loss, dtype), objective.C, objective.map
-    even = isinstance(C, LowRankPlusIdentity) and not C.weights.shape[0] and C.scale > 0
+    even = is_multiple_of_identity(C) and C.scale > 0
     if squares is None or not even or not isinstance(map, BlockEntries):
         return None
     return Halves.of(map, objective.loss, squares, 2.0 * C.lower, dtype)

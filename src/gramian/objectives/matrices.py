@@ -6,9 +6,8 @@ small problems the dense form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import scipy.linalg
@@ -17,7 +16,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from gramian.arrays.places import (
+    HOST,
     Placed,
+    at_home,
     backend,
     eye,
     host,
@@ -28,9 +29,11 @@ from gramian.arrays.places import (
     size,
 )
 from gramian.common import clock
+from gramian.objectives.base import SymmetricOperator
 from gramian.proofs import (
     EXACT_ORDER,
     DenseForm,
+    LowRank,
     SparseForm,
     eigen_seconds,
     gershgorin,
@@ -40,8 +43,17 @@ from gramian.proofs import (
 
 Array = NDArray[np.floating]
 
+BORDER = 64
+"""Largest number of columns of a low-rank part in a sparse factorisation."""
+
+FULL = 0.1
+"""Density above which a sparse matrix counts as dense."""
+
 DENSE_ORDER = 3000
 """Order up to which a full eigenvalue decomposition takes at most a few seconds."""
+
+SMALL_ROUNDING = 1e-10
+"""Relative rounding error of F below which bounds by norms suffice."""
 
 
 class SymmetricMatrix(Protocol):
@@ -115,30 +127,106 @@ class Gram(Dense):
         return float(4 * unit * reach * (length + unit * reach))
 
 
-class Sparse(Placed):
-    """A symmetric scipy sparse matrix."""
+class Parts(Placed):
+    """cI + S + U diag(ω) Uᵀ: a multiple of I, a sparse and a low-rank part."""
 
-    def __init__(self, matrix: Any) -> None:
-        self.matrix = sp.csr_array(matrix)
-        self.order = self.matrix.shape[0]
+    def __init__(
+        self,
+        order: int,
+        scale: float = 0.0,
+        sparse: Any = None,
+        factor: Array | None = None,
+        weights: Array | None = None,
+    ) -> None:
+        self.order, self.scale, self.sparse = int(order), float(scale), sparse
+        self.factor = np.zeros((order, 0)) if factor is None else factor
+        self.weights = np.ones(self.factor.shape[1]) if weights is None else weights
+
+    def __add__(self, other: Parts) -> Parts:
+        sparse = [part.sparse for part in (self, other) if part.sparse is not None]
+        return Parts(
+            self.order,
+            self.scale + other.scale,
+            sum(sparse[1:], sparse[0]) if sparse else None,
+            np.hstack([self.factor, other.factor]),
+            np.concatenate([self.weights, other.weights]),
+        )
+
+    def times(self, number: float) -> Parts:
+        sparse = None if self.sparse is None else number * self.sparse
+        return Parts(self.order, number * self.scale, sparse, self.factor, number * self.weights)
+
+    @property
+    def columns(self) -> int:
+        return int(self.factor.shape[1])
 
     @cached_property
     def lower(self) -> float:
-        """Gershgorin's bound if it suffices, as for D − W and diagonally dominant matrices."""
-        discs = gershgorin(self.matrix)
-        if discs > 0 or self.order > min(DENSE_ORDER, EXACT_ORDER):
-            return discs if discs > 0 else _proved_lower(self.matrix, SparseForm(self.matrix))
-        return max(discs, Dense(self.dense()).lower)
+        """The sum of c and of lower bounds on S and on the low-rank part."""
+        bottom = self.scale + (0.0 if self.sparse is None else _sparse_lower(self.sparse))
+        if not np.any(self.weights < 0):
+            return bottom
+        R: Array = scipy.linalg.qr(self.factor, mode="r")[0][: self.weights.size]
+        part = (R * self.weights) @ R.T
+        return bottom + min(float(np.linalg.eigvalsh(part)[0] - _roundoff(part)), 0.0)
 
     def __matmul__(self, V: Array) -> Array:
-        product: Array = backend(V).sparse_product(self.matrix, V)
-        return product
+        product: Any = None
+        if self.sparse is not None:
+            product = backend(V).sparse_product(self.sparse, V)
+        if self.scale or product is None:
+            product = self.scale * V if product is None else product + self.scale * V
+        if self.columns:
+            product = product + (self.factor * self.weights) @ (self.factor.T @ V)
+        found: Array = product
+        return found
 
     def dense(self) -> Array:
-        return self.matrix.toarray()
+        total: Array = self.scale * eye(self.order, self.place)
+        if self.sparse is not None:
+            total = total + self.sparse.toarray()
+        return total + (self.factor * self.weights) @ self.factor.T if self.columns else total
+
+    def diagonal(self) -> Array:
+        entries = self.scale + self.factor**2 @ self.weights
+        return entries if self.sparse is None else entries + self.sparse.diagonal()
+
+    def absolute_sums(self) -> tuple[Array, float]:
+        """The row sums of |S|, and the largest number of entries of a row."""
+        if self.sparse is None:
+            return np.zeros(self.order), 1.0
+        sums = np.asarray(abs(self.sparse).sum(axis=1), dtype=float).ravel()
+        return sums, float(np.max(np.diff(sp.csr_array(self.sparse).indptr), initial=1))
+
+    def reach(self) -> tuple[Array, float]:
+        """The row sums of |S| + |U||ω||U|ᵀ, and the largest number of terms of an entry."""
+        (sums, longest), U = self.absolute_sums(), np.abs(self.factor)
+        return sums + U @ (np.abs(self.weights) * U.sum(axis=0)), longest + self.columns
+
+    def form(self) -> LowRank | SparseForm | None:
+        """The form of proof for these parts, None if only the dense matrix is possible."""
+        if self.sparse is None:
+            wide = 2 * self.columns > self.order
+            return None if wide else LowRank(self.scale, self.factor, np.diag(self.weights))
+        if self.sparse.nnz > FULL * self.order**2 or self.columns > BORDER:
+            return None
+        diagonal = self.scale * sp.eye_array(self.order)
+        return SparseForm(self.sparse + diagonal, self.factor, self.weights)
 
 
-class LowRankPlusIdentity(Placed):
+class Sparse(Parts):
+    """A symmetric scipy sparse matrix."""
+
+    def __init__(self, matrix: Any) -> None:
+        matrix = sp.csr_array(matrix)
+        super().__init__(matrix.shape[0], sparse=matrix)
+
+    @property
+    def matrix(self) -> Any:
+        return self.sparse
+
+
+class LowRankPlusIdentity(Parts):
     """s I + U diag(δ) Uᵀ; with no U, a multiple of the identity."""
 
     def __init__(
@@ -148,35 +236,26 @@ class LowRankPlusIdentity(Placed):
         factor: Array | None = None,
         weights: Array | None = None,
     ) -> None:
-        self.order = int(order)
-        self.scale = float(scale)
-        self.factor = np.zeros((order, 0)) if factor is None else np.asarray(factor, dtype=float)
-        rank = self.factor.shape[1]
-        self.weights = np.ones(rank) if weights is None else np.asarray(weights, dtype=float)
+        factor = None if factor is None else np.asarray(factor, dtype=float)
+        weights = None if weights is None else np.asarray(weights, dtype=float)
+        super().__init__(order, scale, None, factor, weights)
         if self.factor.shape != (self.order, self.weights.size):
             raise ValueError(
                 f"a low-rank part needs a factor of shape ({order}, k) and k weights, "
                 f"got {self.factor.shape} and {self.weights.size}"
             )
 
-    @cached_property
-    def lower(self) -> float:
-        """s plus the smallest eigenvalue of the low-rank part, from a small matrix."""
-        if not np.any(self.weights < 0):
-            return self.scale
-        R: Array = scipy.linalg.qr(self.factor, mode="r")[0][: self.weights.size]
-        part = (R * self.weights) @ R.T
-        return self.scale + min(float(np.linalg.eigvalsh(part)[0] - _roundoff(part)), 0.0)
 
-    def __matmul__(self, V: Array) -> Array:
-        product = self.scale * V
-        if self.weights.shape[0]:
-            product = product + (self.factor * self.weights) @ (self.factor.T @ V)
-        return product
+def is_multiple_of_identity(matrix: Any) -> TypeGuard[LowRankPlusIdentity]:
+    return isinstance(matrix, LowRankPlusIdentity) and not matrix.columns
 
-    def dense(self) -> Array:
-        low: Array = (self.factor * self.weights) @ self.factor.T
-        return self.scale * eye(self.order, self.place) + low
+
+def _sparse_lower(matrix: Any) -> float:
+    """Gershgorin's bound if it suffices, as for D − W and diagonally dominant matrices."""
+    discs, order = gershgorin(matrix), matrix.shape[0]
+    if discs > 0 or order > min(DENSE_ORDER, EXACT_ORDER):
+        return discs if discs > 0 else _proved_lower(matrix, SparseForm(matrix))
+    return max(discs, Dense(matrix.toarray()).lower)
 
 
 class GramOperator(Placed):
@@ -290,31 +369,83 @@ def _roundoff(array: Array) -> float:
     return float(8 * np.finfo(float).eps * np.linalg.norm(array))
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A matrix and its structure, as the argument of a proof."""
-
-    matrix: Any
-    structure: Any
-
-    @property
-    def order(self) -> int:
-        return int(self.matrix.shape[0])
-
-    def __matmul__(self, v: Array) -> Array:
-        return self.matrix @ v
-
-    def dense(self) -> Array:
-        return self.matrix.toarray() if sp.issparse(self.matrix) else self.matrix
-
-    def form(self) -> Any:
-        return self.structure
-
-    def slack(self) -> Array:
-        return np.zeros(self.order)
-
-
 def _proved_lower(matrix: Any, form: Any) -> float:
     """A proved lower bound on λ_min, −inf if no proof applies."""
-    found = lowest(_Known(matrix, form))
+
+    def dense() -> Array:
+        found: Array = matrix.toarray() if sp.issparse(matrix) else matrix
+        return found
+
+    known = SymmetricOperator(matrix.shape[0], matrix.__matmul__, dense, lambda: form)
+    found = lowest(known)
     return found.value if found.proved else -np.inf
+
+
+def diagonal_of(matrix: SymmetricMatrix) -> Array | None:
+    """The diagonal, None if it is not available cheaply."""
+    if isinstance(matrix, Dense):
+        return np.diagonal(matrix.array)
+    return matrix.diagonal() if isinstance(matrix, Parts) else None
+
+
+def dense_numbers(matrix: SymmetricMatrix) -> int:
+    """Number of elements of the dense arrays that a product reads."""
+    if isinstance(matrix, MatrixSum):
+        return max(dense_numbers(part) for part in matrix.parts)
+    if isinstance(matrix, Scaled | Rooted):
+        return dense_numbers(matrix.matrix)
+    if isinstance(matrix, Parts):
+        return size(matrix.factor)
+    if isinstance(matrix, GramOperator):
+        return 0 if sp.issparse(matrix.X) else size(matrix.X)
+    return matrix.order**2
+
+
+def size_of(matrix: Any) -> float:
+    """An upper bound on ‖A‖, or an estimate if only products are known."""
+    matrix = at_home(matrix)
+    if isinstance(matrix, Dense):
+        return float(np.linalg.norm(matrix.array))
+    if isinstance(matrix, Parts):
+        sparse = 0.0 if matrix.sparse is None else float(np.linalg.norm(matrix.sparse.data))
+        low = float(np.sum(np.abs(matrix.weights) * matrix.factor**2))
+        return abs(matrix.scale) + sparse + low
+    if isinstance(matrix, Scaled):
+        return abs(matrix.scale) * size_of(matrix.matrix)
+    if isinstance(matrix, MatrixSum):
+        return sum(size_of(part) for part in matrix.parts)
+    if isinstance(matrix, GramOperator):
+        values = matrix.X.data if sp.issparse(matrix.X) else np.asarray(matrix.X)
+        weight = 1.0 if matrix.weights is None else float(np.max(np.abs(matrix.weights)))
+        return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
+    probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
+    return norm(matrix @ getattr(matrix, "place", HOST).put(probe))
+
+
+def absolute_product(matrix: Any, V: Array) -> Array:
+    """An upper bound on |A|V for V ≥ 0, to bound the rounding error of AV."""
+    xp = namespace(V)
+    if isinstance(matrix, Gram):
+        root = xp.abs(matrix.root)
+        return root.T @ (root @ V)
+    if isinstance(matrix, Dense):
+        return xp.abs(matrix.array) @ V
+    if isinstance(matrix, Parts):
+        found = abs(matrix.scale) * V
+        if matrix.sparse is not None:
+            found += abs(matrix.sparse) @ V
+        if matrix.columns:
+            U = xp.abs(matrix.factor)
+            found += (U * xp.abs(matrix.weights)) @ (U.T @ V)
+        return found
+    if isinstance(matrix, Scaled):
+        return abs(matrix.scale) * absolute_product(matrix.matrix, V)
+    if isinstance(matrix, MatrixSum):
+        return sum((absolute_product(part, V) for part in matrix.parts), 0.0 * V)
+    if isinstance(matrix, GramOperator):
+        X = abs(matrix.X)
+        image = X @ V
+        image = image if matrix.weights is None else xp.abs(matrix.weights)[:, None] * image
+        return abs(matrix.scale) * (X.T @ image)
+    lengths: Array = xp.linalg.vector_norm(V, axis=0) * xp.ones_like(V[:, :1])
+    return size_of(matrix) * lengths

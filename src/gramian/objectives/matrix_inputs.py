@@ -15,10 +15,11 @@ from gramian.objectives.matrices import (
     GramOperator,
     LowRankPlusIdentity,
     Operator,
+    Parts,
     Sparse,
     SymmetricMatrix,
+    size_of,
 )
-from gramian.objectives.matrix_sizes import size_of
 
 ROUNDED = 64 * float(np.finfo(float).eps)
 """Rounding error of an eigenvalue near 0, in units of the order times the norm."""
@@ -51,7 +52,7 @@ def require_psd(matrix: SymmetricMatrix, name: str) -> None:
 
     Only if λ_min is computed rather than bounded; rounding may make it slightly negative.
     """
-    if isinstance(matrix, Dense | Sparse | LowRankPlusIdentity):
+    if isinstance(matrix, Dense | Parts):
         size = size_of(matrix)
     elif isinstance(matrix, GramOperator) and matrix.order <= DENSE_ORDER:
         size = abs(matrix.lower)

@@ -1,129 +1,48 @@
-"""Symmetric matrices and adjoints as sums of a multiple of I, a sparse and a low-rank part."""
+"""Gradients as sums of a multiple of I, a sparse and a low-rank part, for proofs and errors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.arrays.places import at_home, host
 from gramian.maps import (
     BlockEntries,
+    Congruence,
     Entries,
+    GroundedDistances,
     LinearMap,
     Mix,
     PairDistances,
     Squares,
     Stack,
+    WhitenedDistances,
 )
 from gramian.objectives.matrices import (
+    BORDER,
     GramOperator,
-    LowRankPlusIdentity,
     MatrixSum,
+    Parts,
+    Rooted,
     Scaled,
-    Sparse,
     SymmetricMatrix,
 )
-from gramian.proofs import LowRank, SparseForm, rounded_sum
+from gramian.proofs import Bipartite, LowRank, SparseForm, rounded_sum
 
 Array = NDArray[np.floating]
-
-BORDER = 64
-"""Largest number of columns of a low-rank part in a sparse factorisation."""
 
 SPAN_NUMBERS = 100_000_000
 """Largest size of the dense factor of a low-rank part: 0.8 GB."""
 
-FULL = 0.1
-"""Density above which a sparse matrix counts as dense."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """cI + S + U diag(ω) Uᵀ."""
-
-    order: int
-    scale: float = 0.0
-    sparse: Any = None
-    factor: Array | None = None
-    weights: Array | None = None
-
-    def __add__(self, other: Parts) -> Parts:
-        sparse = [part.sparse for part in (self, other) if part.sparse is not None]
-        factors = [part.factor for part in (self, other) if part.factor is not None]
-        weights = [part.weights for part in (self, other) if part.weights is not None]
-        return Parts(
-            self.order,
-            self.scale + other.scale,
-            sum(sparse[1:], sparse[0]) if sparse else None,
-            np.hstack(factors) if factors else None,
-            np.concatenate(weights) if weights else None,
-        )
-
-    def times(self, number: float) -> Parts:
-        return Parts(
-            self.order,
-            number * self.scale,
-            None if self.sparse is None else number * self.sparse,
-            self.factor,
-            None if self.weights is None else number * self.weights,
-        )
-
-    @property
-    def columns(self) -> int:
-        return 0 if self.factor is None else self.factor.shape[1]
-
-    def __matmul__(self, v: Array) -> Array:
-        product: Array = self.scale * v
-        if self.sparse is not None:
-            product = product + self.sparse @ v
-        if self.factor is not None and self.weights is not None:
-            product = product + (self.factor * self.weights) @ (self.factor.T @ v)
-        return product
-
-    def diagonal(self) -> Array:
-        entries = np.full(self.order, self.scale)
-        if self.sparse is not None:
-            entries += self.sparse.diagonal()
-        if self.factor is not None and self.weights is not None:
-            entries += self.factor**2 @ self.weights
-        return entries
-
-    def reach(self) -> tuple[Array, float]:
-        """The row sums of |S| + |U||ω||U|ᵀ, and the largest number of terms of an entry."""
-        sums, longest = np.zeros(self.order), 1.0
-        if self.sparse is not None:
-            sums += np.asarray(abs(self.sparse).sum(axis=1), dtype=float).ravel()
-            longest = float(np.max(np.diff(sp.csr_array(self.sparse).indptr), initial=1))
-        if self.factor is not None and self.weights is not None:
-            U = np.abs(self.factor)
-            sums += U @ (np.abs(self.weights) * U.sum(axis=0))
-        return sums, longest + self.columns
-
-    def form(self) -> LowRank | SparseForm | None:
-        """The form of proof for these parts, None if only the dense matrix is possible."""
-        if self.sparse is None:
-            if 2 * self.columns > self.order:
-                return None
-            U = np.zeros((self.order, 0)) if self.factor is None else self.factor
-            weights = np.zeros(0) if self.weights is None else self.weights
-            return LowRank(self.scale, U, np.diag(weights))
-        if self.sparse.nnz > FULL * self.order**2 or self.columns > BORDER:
-            return None
-        diagonal = self.scale * sp.eye_array(self.order)
-        return SparseForm(self.sparse + diagonal, self.factor, self.weights)
-
 
 def parts_of(matrix: SymmetricMatrix) -> Parts | None:
     """The parts of a symmetric matrix, None if unknown."""
-    if isinstance(matrix, LowRankPlusIdentity):
-        factor = matrix.factor if matrix.weights.size else None
-        weights = matrix.weights if matrix.weights.size else None
-        return Parts(matrix.order, matrix.scale, None, factor, weights)
-    if isinstance(matrix, Sparse):
-        return Parts(matrix.order, sparse=matrix.matrix)
+    if isinstance(matrix, Parts):
+        return matrix
     if isinstance(matrix, Scaled):
         inner = parts_of(matrix.matrix)
         return None if inner is None else inner.times(matrix.scale)
@@ -172,14 +91,9 @@ def rounding_of_parts(parts: Parts) -> Array:
 
     |E| ≤ γ|S| ≤ γ diag(|S|1) for the sparse one, and |U||ω||U|ᵀ ≤ h_i h_j with h² = U²|ω|.
     """
-    errors = np.zeros(parts.order)
-    if parts.sparse is not None:
-        reach = np.asarray(abs(parts.sparse).sum(axis=1), dtype=float).ravel()
-        longest = float(np.max(np.diff(sp.csr_array(parts.sparse).indptr), initial=1))
-        errors += rounded_sum(longest) * reach
-    if parts.factor is not None and parts.weights is not None:
-        errors += rounded_sum(parts.columns + 2) * (parts.factor**2 @ np.abs(parts.weights))
-    return errors
+    sums, longest = parts.absolute_sums()
+    low = parts.factor**2 @ np.abs(parts.weights)
+    return rounded_sum(longest) * sums + rounded_sum(parts.columns + 2) * low
 
 
 def connected_parts(rows: Any, cols: Any, order: int) -> Array:
@@ -189,3 +103,129 @@ def connected_parts(rows: Any, cols: Any, order: int) -> Array:
     columns = (part[:, None] == np.arange(count)).astype(float)
     found: Array = columns / np.sqrt(columns.sum(axis=0))
     return found
+
+
+def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
+    """The structure of 𝒜*(w) + C."""
+    if isinstance(map, WhitenedDistances) and not isinstance(map, GroundedDistances):
+        return _pencil(map, w, C)
+    known = parts_of(C)
+    if known is None:
+        return None
+    if isinstance(map, GroundedDistances):
+        if known.sparse is not None or known.columns:
+            return None
+        # RᵀAR + cI ⪰ tI is A + cP ⪰ tP, RᵀPR = I.
+        laplacian = sp.csr_array(map.distances.adjoint_sparse(w)[1:, 1:])
+        return SparseForm(laplacian + known.scale * map.unit, unit=map.unit)
+    if isinstance(map, BlockEntries) and known.sparse is None and known.columns == 0:
+        return Bipartite(known.scale, map.matrix(w), share=0.5)
+    if isinstance(map, Congruence):
+        return _span(map, w, known)
+    adjoint = adjoint_parts(map, w)
+    return None if adjoint is None else (known + adjoint).form()
+
+
+def joined_form(order: int, forms: Sequence[Any]) -> Any:
+    """The structure of a sum of matrices, None if one of them has none."""
+    if all(isinstance(form, Bipartite) for form in forms):
+        return Bipartite(sum(form.scale for form in forms), sum(form.B for form in forms))
+    known = [_form_parts(form) for form in forms]
+    joined = Parts(order)
+    for part in known:
+        if part is None:
+            return None
+        joined = joined + part
+    return joined.form()
+
+
+def _form_parts(form: Any) -> Parts | None:
+    if isinstance(form, SparseForm) and form.plain:
+        return Parts(form.order, 0.0, form.S, form.U, form.weights)
+    if isinstance(form, Bipartite):
+        sparse = sp.block_array([[None, form.B], [form.B.T, None]], format="csr")
+        return Parts(sum(form.B.shape), form.scale, sparse)
+    if isinstance(form, LowRank):
+        diagonal = np.asarray(form.W.diagonal())
+        if abs(form.W - sp.diags_array(diagonal)).sum() == 0:
+            return Parts(form.U.shape[0], form.scale, None, form.U, diagonal)
+    return None
+
+
+def _span(map: Congruence, w: Array, C: Parts) -> LowRank | None:
+    """XᵀAX + C if X has far fewer rows than columns and C has low rank."""
+    rows, order = map.X.shape
+    adjoint = adjoint_parts(map.base, w)
+    inner = None if adjoint is None or adjoint.columns else adjoint.sparse
+    columns = rows + C.columns
+    if inner is None or C.sparse is not None or 2 * columns > order:
+        return None
+    if columns * order > SPAN_NUMBERS:
+        return None
+    X = map.X.toarray() if sp.issparse(map.X) else map.X
+    U, W = np.asarray(X.T, dtype=float), inner
+    if C.columns:
+        U = np.hstack([U, C.factor])
+        W = sp.block_diag([inner, sp.diags_array(C.weights)], format="csr")
+    return LowRank(C.scale, U, W)
+
+
+def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm | None:
+    """Rᵀ(𝒜*(w) + C)R ⪰ tI is 𝒜*(w) + C ⪰ tP, P the Laplacian of the edges that R whitens.
+
+    Both sides are 0 on the constants, so that one point can be omitted.
+    """
+    known = parts_of(at_home(C.matrix)) if isinstance(C, Rooted) else None
+    if known is None or known.columns > BORDER:
+        return None
+    n = map.distances.order
+    total = known + Parts(n, sparse=map.distances.adjoint_sparse(w))
+    sparse = sp.csr_array(total.sparse + total.scale * sp.eye_array(n))[1:, 1:]
+    unit = sp.csr_array(map.distances.adjoint_sparse(map.kept))[1:, 1:]
+    return SparseForm(sparse, total.factor[1:], total.weights, unit=unit)
+
+
+def composite_errors(map: LinearMap, w: Array) -> Array:
+    """e² for the dense 𝒜*(w) + C: |E| ≤ γ|X|ᵀ|A||X| ≤ γ √(h_i h_j), h = diag(Xᵀ diag(|A|1) X)."""
+    if not isinstance(map, Congruence):
+        parts = adjoint_parts(at_home(map), host(w))
+        return np.zeros(map.order) if parts is None else rounding_of_parts(parts)
+    known = map.base.reach(w)
+    if known is None:
+        parts = adjoint_parts(at_home(map.base), host(w))
+        if parts is None:
+            return np.zeros(map.order)
+        reach, longest = parts.reach()
+        known = map.place.put(reach), longest
+    return (rounded_sum(known[1]) + rounded_sum(map.X.shape[0])) * map.spread(known[0])
+
+
+def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Array:
+    """e² for the dense RᵀAR with A = 𝒜*(w) + C: |E| ≤ γ|R|ᵀ|A||R|, h = diag(Rᵀ diag(|A|1) R).
+
+    If the parts of C are unknown, it proves nothing.
+    """
+    known = parts_of(at_home(C.matrix)) if isinstance(C, Rooted) else None
+    if known is None:
+        return np.full(map.order, np.inf)
+    distances = at_home(map.distances)
+    whole = known + Parts(distances.order, sparse=distances.adjoint_sparse(w))
+    reach, longest = whole.reach()
+    reach += abs(whole.scale)
+    inverse = map.root.inverse
+    sizes = host((inverse * inverse) @ map.place.put(reach[1:]))
+    return (rounded_sum(longest) + 2 * rounded_sum(map.order)) * sizes
+
+
+def quadratic_parts(L: Array, AL: Array, BL: Array, b: float | None, C: Any) -> Parts | None:
+    """2AMA + BM + MB + 2C for M = LLᵀ; `b` if B = bI."""
+    known = parts_of(C)
+    if known is None:
+        return None
+    r = L.shape[1]
+    if b is None:
+        blocks = [AL, np.sqrt(0.5) * (BL + L), np.sqrt(0.5) * (BL - L)]
+        weights = np.repeat([2.0, 1.0, -1.0], r)
+    else:
+        blocks, weights = [AL, L], np.repeat([2.0, 2.0 * b], r)
+    return known.times(2.0) + Parts(known.order, 0.0, None, np.hstack(blocks), weights)

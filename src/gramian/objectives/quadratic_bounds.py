@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.places import at_home, host, inner, norm, side_by_side
+from gramian.arrays.places import Placed, at_home, host, inner, norm, side_by_side
 from gramian.common import clock
-from gramian.objectives.eigenbasis import Eigenbasis, is_multiple_of_identity
-from gramian.objectives.matrices import DENSE_ORDER, LowRankPlusIdentity
+from gramian.objectives.matrices import (
+    DENSE_ORDER,
+    LowRankPlusIdentity,
+    is_multiple_of_identity,
+)
 from gramian.objectives.supports import LowerBound
 from gramian.proofs import EXACT_ORDER, eigen_seconds
 
@@ -21,6 +26,61 @@ if TYPE_CHECKING:
     from gramian.objectives.gram_quadratic import GramImage, GramQuadratic
 
 Array = NDArray[np.floating]
+
+
+def lowered(eigenvalues: Array) -> Array:
+    """Eigenvalues minus their rounding error, at least 0: a lower bound on A."""
+    reach = float(np.max(np.abs(eigenvalues), initial=0.0))
+    lost = 4 * np.finfo(float).eps * np.sqrt(eigenvalues.size) * reach
+    return np.maximum(eigenvalues - lost, 0.0)
+
+
+@dataclass(frozen=True)
+class Eigenbasis(Placed):
+    """A ⪰ V diag(a) Vᵀ and B ⪰ V diag(b) Vᵀ, with which 𝓗M = AMA + ½(BM + MB) is diagonal.
+
+    Equal up to rounding, which is subtracted (`lowered`): ⟨M, 𝓗M⟩, and hence F, is at least its
+    value in this basis.
+    """
+
+    V: Array
+    a: Array
+    b: Array
+
+    @cached_property
+    def H(self) -> Array:
+        """𝓗 as elementwise weights a_i a_j + ½(b_i + b_j) on VᵀMV."""
+        return self.a[:, None] * self.a + 0.5 * (self.b[:, None] + self.b)
+
+
+def common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
+    """An eigenbasis of both matrices, None if they do not commute."""
+    order, even_A, even_B = A.order, is_multiple_of_identity(A), is_multiple_of_identity(B)
+    if even_A and even_B:
+        return Eigenbasis(np.eye(order), np.full(order, A.scale), np.full(order, B.scale))
+    clock.check(2 * eigen_seconds(order))
+    if even_A or even_B:
+        values, V = eigh((A if even_B else B).dense())
+        a = lowered(values) if even_B else np.full(order, A.scale)
+        return Eigenbasis(V, a, np.full(order, B.scale) if even_B else lowered(values))
+    A, B = A.dense(), B.dense()
+    size_A, size_B = norm(A) or 1.0, norm(B) or 1.0
+    if norm(A @ B - B @ A) > 1e-12 * size_A * size_B:
+        return None
+    # Within an eigenspace of B any basis diagonalises B: the sum with A selects one that suits A.
+    _, V = eigh(A / size_A + np.sqrt(0.5) * B / size_B)
+    (own_A, rest_A), (own_B, rest_B) = _diagonalised(A, V), _diagonalised(B, V)
+    if rest_A / size_A + rest_B / size_B > 1e-11:
+        return None
+    # The off-diagonal remainder counts as rounding of both.
+    return Eigenbasis(V, lowered(own_A - rest_A), lowered(own_B - rest_B))
+
+
+def _diagonalised(A: Array, V: Array) -> tuple[Array, float]:
+    """The diagonal of VᵀAV, and the norm of the rest."""
+    rotated = V.T @ A @ V
+    diagonal = np.diagonal(rotated).copy()
+    return diagonal, norm(rotated - np.diag(diagonal))
 
 
 def quadratic_bounds(objective: GramQuadratic, image: GramImage) -> Iterator[LowerBound]:

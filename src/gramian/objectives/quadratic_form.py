@@ -18,11 +18,11 @@ from gramian.arrays.dense import eigh
 from gramian.common import clock
 from gramian.linalg.svec import svec, triangle, triangle_size
 from gramian.losses import Squared
-from gramian.maps import Entries, LinearMap, Mix, PairDistances
+from gramian.maps import Entries, LinearMap, Mix, PairDistances, Stack, rows_of
 from gramian.objectives.base import Objective
 from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic
-from gramian.objectives.matrices import LowRankPlusIdentity, SymmetricMatrix
+from gramian.objectives.matrices import SymmetricMatrix, is_multiple_of_identity
 from gramian.objectives.total import Sum
 
 Array = NDArray[np.floating]
@@ -92,13 +92,8 @@ def compress(form: QuadraticForm) -> QuadraticForm:
     dense = form.B.toarray() if sp.issparse(form.B) else form.B
     R = scipy.linalg.qr(np.column_stack([dense, form.t]), mode="r", check_finite=False)[0]
     rest = float(np.sum(R[size : size + 1, size] ** 2))
-    return QuadraticForm(
-        np.ascontiguousarray(R[:size, :size]),
-        R[:size, size].copy(),
-        form.c,
-        form.constant + rest,
-        form.order,
-    )
+    B, t = np.ascontiguousarray(R[:size, :size]), R[:size, size].copy()
+    return QuadraticForm(B, t, form.c, form.constant + rest, form.order)
 
 
 def _total(forms: list[QuadraticForm]) -> QuadraticForm:
@@ -128,44 +123,27 @@ def _of_composite(objective: Composite, loss: Squared) -> QuadraticForm:
 
 def map_rows(map: LinearMap) -> Any:
     """The rows svec(𝒜*(e_e)) of a map: sparse if 𝒜 selects entries, dense otherwise."""
-    if isinstance(map, Entries):
-        off = map.rows != map.cols
-        return _scatter(map.order, map.rows, map.cols, np.where(off, np.sqrt(0.5), 1.0))
-    if isinstance(map, PairDistances):
-        one, cross = np.ones(map.size), np.full(map.size, -np.sqrt(2.0))
-        return sp.csr_array(
-            _scatter(map.order, map.rows, map.rows, one)
-            + _scatter(map.order, map.cols, map.cols, one)
-            + _scatter(map.order, map.rows, map.cols, cross)
-        )
-    if isinstance(map, Mix):
-        return map.weights @ map_rows(map.base)
-    return map.columns(np.eye(map.order))
-
-
-def _scatter(order: int, first: NDArray[Any], second: NDArray[Any], values: Array) -> sp.csr_array:
-    """One row per pair, with one value at its index in svec."""
-    low = np.minimum(first, second).astype(np.intp)
-    high = np.maximum(first, second).astype(np.intp)
-    places = high * (high + 1) // 2 + low
-    shape = (low.size, triangle_size(order))
-    return sp.csr_array((values, (np.arange(low.size), places)), shape=shape)
+    rows = rows_of(map) if isinstance(map, Entries | PairDistances | Mix | Stack) else None
+    if rows is None:
+        return map.columns(np.eye(map.order))
+    i, j = np.divmod(rows.places, map.order)
+    upper = i <= j
+    i, j = i[upper], j[upper]
+    matrix = sp.coo_array(rows.matrix[:, upper] * np.where(i < j, np.sqrt(2.0), 1.0))
+    k, column = matrix.coords
+    places = (k, (j * (j + 1) // 2 + i)[column])
+    return sp.csr_array((matrix.data, places), shape=(map.size, triangle_size(map.order)))
 
 
 def _of_gram_quadratic(objective: GramQuadratic) -> QuadraticForm:
     B = _stack([_congruence_rows(objective.A), _product_rows(objective.B)])
-    return QuadraticForm(
-        B,
-        np.zeros(B.shape[0]),
-        2 * svec(objective.C.dense()),
-        objective.constant,
-        objective.order,
-    )
+    linear = 2 * svec(objective.C.dense())
+    return QuadraticForm(B, np.zeros(B.shape[0]), linear, objective.constant, objective.order)
 
 
 def _congruence_rows(A: SymmetricMatrix) -> Any:
     """s ↦ svec(A^½ M A^½)."""
-    if isinstance(A, LowRankPlusIdentity) and not A.weights.size:
+    if is_multiple_of_identity(A):
         return _multiple(A.order, A.scale)
     root = _root(A)
     i, j, scale = triangle(A.order)
@@ -180,7 +158,7 @@ def _congruence_rows(A: SymmetricMatrix) -> Any:
 def _product_rows(B: SymmetricMatrix) -> sp.csr_array:
     """s ↦ vec(B^½ M), n rows for each column of M."""
     order = B.order
-    if isinstance(B, LowRankPlusIdentity) and not B.weights.size:
+    if is_multiple_of_identity(B):
         return _multiple(order, np.sqrt(max(B.scale, 0.0)))
     entry = np.arange(order * order)
     vec = Entries(np.column_stack([entry % order, entry // order]), order)

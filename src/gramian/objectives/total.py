@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.places import inner, namespace
-from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
-from gramian.objectives.facts import Facts
+from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.matrices import DENSE_ORDER
+from gramian.objectives.parts import joined_form
 from gramian.objectives.restriction import TotalRestriction
-from gramian.objectives.structure import joined_form
 from gramian.objectives.supports import Growth, LowerBound, Support, total
 
 Array = NDArray[np.floating]

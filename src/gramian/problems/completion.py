@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,6 @@ from gramian.losses import (
     WithThresholds,
 )
 from gramian.losses.base import Loss
-from gramian.losses.softened import SoftenedHinge
 from gramian.maps import Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import BlockSquares, Composite, Everywhere, Featured, Prior
@@ -194,7 +192,7 @@ def mmmf(
     y, margin, omega, k = (each.ravel() if np.ndim(each) else each for each in several)
     block = _block(row_scale, col_scale, (m, n))
     map, scale = block.map(i, j, repeat), np.repeat(block.units(i, j), repeat)
-    loss: Loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale, weight=omega), y)
+    loss: Loss = Signed(SmoothedHinge(margin, mu=mu, weight=omega), y * scale)
     if k is not None:
         kappa = positive(ridge, "ridge")
         loss = WithThresholds(loss, k, int(k.max()) + 1, scale, ridge=kappa)
@@ -245,40 +243,6 @@ def _prior(features: ArrayLike | None, index: Indices, scale: Array, name: str) 
     live = np.zeros(scale.size)
     live[index] = 1.0
     return Prior(X, live * scale)
-
-
-class _ScaledHinge(SmoothedHinge):
-    """g(z) = Σ_e ω_e h_μ(m_e − s_e z_e)."""
-
-    def __init__(
-        self, margin: ArrayLike, *, mu: float, scale: Array, weight: ArrayLike = 1.0
-    ) -> None:
-        margins = np.broadcast_to(np.asarray(margin, dtype=float), scale.shape)
-        super().__init__(margins, mu=mu, weight=weight)
-        self.scale = scale
-        self.smoothness = self.smoothness * float(scale.max()) ** 2
-
-    def value(self, z: Array) -> float:
-        return super().value(self.scale * z)
-
-    def gradient(self, z: Array) -> Array:
-        return self.scale * super().gradient(self.scale * z)
-
-    def curvature(self, z: Array, directions: Array) -> Array:
-        return super().curvature(self.scale * z, self.scale[:, None] * directions)
-
-    def hessian(self, z: Array) -> Callable[[Array], Array]:
-        bend = super().hessian(self.scale * z)
-        return lambda d: self.scale * bend(self.scale * d)
-
-    def conjugate(self, w: Array) -> float:
-        return super().conjugate(w / self.scale)
-
-    def softened(self, mu: float, size: int) -> SoftenedHinge | None:
-        return self._softened(mu, size, np.broadcast_to(self.scale, size))
-
-    def smoothed(self, mu: float) -> _ScaledHinge:
-        return _ScaledHinge(self.centre, mu=mu, scale=self.scale, weight=self.weight)
 
 
 def _entries(

@@ -8,12 +8,11 @@ which is 0 for all methods except Lanczos.
 from gramian.proofs.base import EXACT_ORDER, PROVED, Bottom, Factor, Form, rounded_sum
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, eigen_seconds, lost_by
-from gramian.proofs.estimate import estimated
+from gramian.proofs.estimate import LIVE, Split, estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.pencil import PencilRoot
 from gramian.proofs.search import PATIENCE, lowest
 from gramian.proofs.sparse import SparseForm, gershgorin
-from gramian.proofs.split import LIVE, Split
 
 __all__ = [
     "EXACT_ORDER",

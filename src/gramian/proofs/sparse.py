@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -160,7 +162,7 @@ class SparseForm:
         made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
         lost = np.maximum(SHRINK, ERROR_SAFETY * self._seen)
         if self.as_dense:  # its error bound is known in advance
-            lost = np.maximum(lost, 2 * _Dense.error_of(scaled.diagonal()))
+            lost = np.maximum(lost, 2 * _dense_error(scaled.diagonal()))
         for _ in range(2):
             factor = self._factorised(scaled - sp.diags_array(lost + made))
             if factor is None:
@@ -180,16 +182,14 @@ class SparseForm:
         factor = self._factorised(scaled)
         return Factor(False) if factor is None else self._solved(factor, power)
 
-    def _factorised(self, A: Any) -> _Pivots | _Fronted | _Dense | None:
+    def _factorised(self, A: Any) -> _Factor | None:
         """A factor of the bordered matrix, or None."""
-        if self.as_dense:
-            return _Dense.of(A)
         if self.plan is None:
-            return _factorised(A)
+            return _by_dense(A) if self.as_dense else _by_pivots(A)
         fronts = Fronts(self.plan, A)
         if not fronts.usable:
             return None
-        found = _Fronted(fronts)
+        found = _by_fronts(fronts)
         self._seen = found.error()
         return found
 
@@ -202,7 +202,7 @@ class SparseForm:
         scale = sp.diags_array(power)
         return sp.csc_array(scale @ bordered @ scale), power
 
-    def _solved(self, factor: _Pivots | _Fronted | _Dense, power: Array) -> Factor:
+    def _solved(self, factor: _Factor, power: Array) -> Factor:
         """Definiteness by the signs of the pivots, and the solve function."""
         if factor.below > np.sum(self.weights > 0):
             return Factor(False)
@@ -227,79 +227,66 @@ class SparseForm:
         return sp.csr_array(sp.block_array([[A, U], [U.T, sp.diags_array(ends)]]))
 
 
-def _factorised(A: Any) -> _Pivots | None:
-    """LU with a symmetric permutation, or None."""
+@dataclass(frozen=True)
+class _Factor:
+    """A factorisation of a symmetric matrix A as C diag(σ) Cᵀ with signs σ."""
+
+    below: int
+    """Number of pivots that are not positive."""
+    solve: Solve
+    error: Callable[[], Array]
+    """Bound on the row sums of |A − C diag(σ) Cᵀ|, in the order of A."""
+
+
+def _by_pivots(A: Any) -> _Factor | None:
+    """LU by SuperLU with a symmetric permutation, read as LDLᵀ."""
     try:
         lu = splu(sp.csc_array(A), **SYMMETRIC)
     except (RuntimeError, MemoryError):  # exactly singular, or too large
         return None
-    usable = np.array_equal(lu.perm_r, lu.perm_c) and np.all(np.isfinite(lu.U.diagonal()))
-    return _Pivots(lu) if usable else None
+    pivots = lu.U.diagonal()
+    if not (np.array_equal(lu.perm_r, lu.perm_c) and np.all(np.isfinite(pivots))):
+        return None
 
-
-class _Pivots:
-    """LU of a symmetric matrix by SuperLU, read as LDLᵀ."""
-
-    def __init__(self, lu: Any) -> None:
-        self.lu, self.solve = lu, lu.solve
-        self.below = int(np.sum(lu.U.diagonal() <= 0))
-        """Number of pivots that are not positive."""
-
-    def error(self) -> Array:
-        """Bound on the row sums of |A − LDLᵀ|, in the order of A."""
-        L, U = sp.csr_array(self.lu.L), sp.csr_array(self.lu.U)
-        lopsided = np.asarray(abs(U - sp.diags_array(U.diagonal()) @ L.T).sum(axis=1)).ravel()
+    def error() -> Array:
+        L, U = sp.csr_array(lu.L), sp.csr_array(lu.U)
+        lopsided = np.asarray(abs(U - sp.diags_array(pivots) @ L.T).sum(axis=1)).ravel()
         whole = np.asarray(abs(U).sum(axis=1)).ravel()
         terms = 2 * (np.diff(L.indptr) + 4) * UNIT
         sizes = abs(L)
-        error = sizes @ lopsided + terms * (sizes @ whole)
-        return np.where(np.isfinite(error), error, np.inf)[self.lu.perm_r]
+        return _finite(sizes @ lopsided + terms * (sizes @ whole))[lu.perm_r]
+
+    return _Factor(int(np.sum(pivots <= 0)), lu.solve, error)
 
 
-class _Dense:
-    """Cholesky factor of a sparse matrix stored as a dense one."""
-
-    below = 0
-    """Number of pivots that are not positive: always 0, else there is no factor."""
-
-    def __init__(self, solve: Solve, diagonal: Array) -> None:
-        self.solve, self._diagonal = solve, diagonal
-
-    @classmethod
-    def of(cls, A: Any) -> _Dense | None:
-        """The factor, None if the matrix is not positive definite."""
-        with blas_threads_for(A.shape[0] ** 2):
-            solve = cpu.cholesky(A.toarray())
-        return None if solve is None else cls(solve, A.diagonal())
-
-    @staticmethod
-    def error_of(diagonal: Array) -> Array:
-        """Bound on the row sums of |A − LLᵀ|: |A − LLᵀ|_ij ≤ φ √(a_ii a_jj), φ ≤ 2(n + 2)u.
-
-        Higham, Theorem 10.3, as in `DenseForm.above`.
-        """
-        roots = np.sqrt(np.maximum(diagonal, 0.0))
-        return 2 * (diagonal.size + 2) * UNIT * roots * float(np.sum(roots))
-
-    def error(self) -> Array:
-        return self.error_of(self._diagonal)
+def _by_dense(A: Any) -> _Factor | None:
+    """Cholesky factor of a sparse matrix stored as a dense one, None if it is not definite."""
+    with blas_threads_for(A.shape[0] ** 2):
+        solve = cpu.cholesky(A.toarray())
+    return None if solve is None else _Factor(0, solve, lambda: _dense_error(A.diagonal()))
 
 
-class _Fronted:
-    """C diag(σ) Cᵀ by a multifrontal factorisation."""
+def _dense_error(diagonal: Array) -> Array:
+    """Bound on the row sums of |A − LLᵀ|: |A − LLᵀ|_ij ≤ φ √(a_ii a_jj), φ ≤ 2(n + 2)u.
 
-    def __init__(self, fronts: Fronts) -> None:
-        self.fronts, self.below, self.solve = fronts, fronts.negative, fronts.solve
+    Higham, Theorem 10.3, as in `DenseForm.above`.
+    """
+    roots = np.sqrt(np.maximum(diagonal, 0.0))
+    return 2 * (diagonal.size + 2) * UNIT * roots * float(np.sum(roots))
 
-    def error(self) -> Array:
-        """Bound on the row sums of |A − C diag(σ) Cᵀ|: γ|C||C|ᵀ1.
 
-        Each term is rounded once, and at each addition after it: within its row, at the end of a
-        block, and when added to a front and to its parent, at most once each.
-        """
-        terms = 4 * (self.fronts.plan.terms + 4) * UNIT
-        error = terms * self.fronts.sizes()
-        return np.where(np.isfinite(error), error, np.inf)
+def _by_fronts(fronts: Fronts) -> _Factor:
+    """A multifrontal factorisation, with the error bound γ|C||C|ᵀ1.
+
+    Each term is rounded once, and at each addition after it: within its row, at the end of a
+    block, and when added to a front and to its parent, at most once each.
+    """
+    terms = 4 * (fronts.plan.terms + 4) * UNIT
+    return _Factor(fronts.negative, fronts.solve, lambda: _finite(terms * fronts.sizes()))
+
+
+def _finite(error: Array) -> Array:
+    return np.where(np.isfinite(error), error, np.inf)
 
 
 def gershgorin(matrix: Any) -> float:

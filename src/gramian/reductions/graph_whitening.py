@@ -16,7 +16,7 @@ from gramian.certificate import Certificate
 from gramian.maps import PairDistances, Stack
 from gramian.objectives import Composite, LowRankPlusIdentity, Objective
 from gramian.objectives.matrices import MatrixSum
-from gramian.objectives.whitened import Whitening, whitening
+from gramian.objectives.pencil import Whitening, whitening
 from gramian.problem import Problem
 from gramian.reductions.base import carried
 

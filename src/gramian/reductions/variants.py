@@ -1,11 +1,10 @@
-"""The same objective in cheaper arithmetic, or with a smoother loss."""
+"""The same objective in single precision, or with a smoother loss."""
 
 from __future__ import annotations
 
 from gramian.arrays.places import altered, in_single
 from gramian.maps import BlockEntries, Congruence, Entries, Mix, PairDistances
-from gramian.maps.written import Written, is_small
-from gramian.objectives import Composite, Objective, Sum
+from gramian.objectives import Composite, Objective
 from gramian.objectives.base import once
 
 
@@ -23,22 +22,6 @@ def single_precision(objective: Objective) -> Objective | None:
         return None
     single: Composite = altered(objective, map=in_single(objective.map), C=in_single(objective.C))
     return single
-
-
-@once
-def written_out(objective: Objective) -> Objective:
-    """The same F up to rounding, faster to evaluate: for descent, not for certificates.
-
-    The map of a small M becomes one dense matrix.
-    """
-    if isinstance(objective, Sum):
-        parts = [written_out(part) for part in objective.parts]
-        same = all(new is old for new, old in zip(parts, objective.parts, strict=True))
-        return objective if same else Sum(parts)
-    if not isinstance(objective, Composite) or not is_small(objective.map):
-        return objective
-    quick: Composite = altered(objective, map=Written(objective.map))
-    return quick
 
 
 def smoothed(objective: Objective, mu: float) -> Composite | None:
