@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.app.files._formulas import escaped
+from gramian.app.files._columns import escaped
 from gramian.app.report.parts import in_words, percent
 from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.common import clock

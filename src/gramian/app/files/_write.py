@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.app.files import _frames
-from gramian.app.files._contents import NPZ_NAMES
+from gramian.app.files._arrays import NPZ_NAMES
+from gramian.app.files._columns import escaped
 from gramian.app.files._errors import FileError, NameOfFile, claim, writing
-from gramian.app.files._formulas import escaped
+from gramian.app.files._frames import library
 from gramian.common.storage import replacing
 
 WRITTEN = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".npy", ".npz", ".parquet", ".pq")
@@ -125,7 +125,8 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
 def _write_parquet(
     path: NameOfFile, file: IO[bytes], X: Any, names: list[str], extra: Extra, lead: int
 ) -> None:
-    arrow, parquet = _frames.parquet("writing Parquet")
+    arrow = library("pyarrow", "writing Parquet")
+    parquet = library("pyarrow.parquet", "writing Parquet")
     table = _dense(path, X)
     others = [_plain(values) for values in extra.values()]
     values = [*others[:lead], *table.T, *others[lead:]]
