@@ -1,7 +1,7 @@
-"""Where sets are public, and what must come from there.
+"""Where sets are public, and the fingerprint of their content.
 
-A home is listed only where its files hold the very arrays that the benchmarks were run on;
-`content` is their fingerprint, and a download that does not match it is refused.
+A home is listed only where its files hold the arrays of the benchmarks; a download with another
+fingerprint is refused.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ class Home:
         return unpack(fetch(url, self.limit), url, self.limit, self.member)
 
 
-def _libsvm(name: str, content: str, *, features: int, **options: Any) -> Home:
+def _libsvm(
+    name: str, content: str, *, features: int, limit: int = 4 * MB, dense: bool = False
+) -> Home:
     """A binary set of the LIBSVM page with its test part."""
-    limit = options.pop("limit", 4 * MB)
-    read = partial(_formats.svmlight, features=features, classes=(-1, 1), **options)
+    read = partial(_formats.svmlight, features=features, classes=(-1, 1), dense=dense)
     return Home(LIBSVM + "binary/", (name, name + ".t"), read, content, limit)
 
 
@@ -71,40 +72,23 @@ def _uci(
     return Home(UCI + folder, files, partial(_formats.table, classes=classes, **options), content)
 
 
+ADULT = {
+    "a1a": "6698a22e7d263c55e9520f84435cc3a3a04f670643e4a6d472b35032cd140d46",
+    "a2a": "95b3c5260666f93a721d3253e1e72f580c99ee3c493dc2394012115161512e97",
+    "a3a": "5f37bd77a4458d368297dd23456777959fd9e988af8367dc1133c1ae36836400",
+    "a4a": "175b2ee523d28a2d684507ad5491019700bcc0358de09d7729ff467b4b273f49",
+    "a5a": "f85ebe2d8eb3d2f44917cedf7896de5fb451356b2ca5f71e7acf182948074e5b",
+    "a7a": "bef9fc7ccce1552de43f77d77f849b2d56ee582d2c7bea372a616b482c060c61",
+    "a9a": "9855b693c5f1f484d6b18ca1ee0916678e9e7f35d9be77b3ec47d1453a4440b6",
+}
+WEB = {
+    "w1a": "61bb0ffab118218ac52b5e39650d9fa619e99c1eeb66eb12eb68299530664b91",
+    "w3a": "c75f2289e112610b780187b6bf9c66c61da27c02fc07ed56253c3dec81c647a8",
+}
+
 HOMES = {
-    "a1a": _libsvm(
-        "a1a", "6698a22e7d263c55e9520f84435cc3a3a04f670643e4a6d472b35032cd140d46", features=123
-    ),
-    "a2a": _libsvm(
-        "a2a", "95b3c5260666f93a721d3253e1e72f580c99ee3c493dc2394012115161512e97", features=123
-    ),
-    "a3a": _libsvm(
-        "a3a", "5f37bd77a4458d368297dd23456777959fd9e988af8367dc1133c1ae36836400", features=123
-    ),
-    "a4a": _libsvm(
-        "a4a", "175b2ee523d28a2d684507ad5491019700bcc0358de09d7729ff467b4b273f49", features=123
-    ),
-    "a5a": _libsvm(
-        "a5a", "f85ebe2d8eb3d2f44917cedf7896de5fb451356b2ca5f71e7acf182948074e5b", features=123
-    ),
-    "a7a": _libsvm(
-        "a7a", "bef9fc7ccce1552de43f77d77f849b2d56ee582d2c7bea372a616b482c060c61", features=123
-    ),
-    "a9a": _libsvm(
-        "a9a", "9855b693c5f1f484d6b18ca1ee0916678e9e7f35d9be77b3ec47d1453a4440b6", features=123
-    ),
-    "w1a": _libsvm(
-        "w1a",
-        "61bb0ffab118218ac52b5e39650d9fa619e99c1eeb66eb12eb68299530664b91",
-        features=300,
-        limit=12 * MB,
-    ),
-    "w3a": _libsvm(
-        "w3a",
-        "c75f2289e112610b780187b6bf9c66c61da27c02fc07ed56253c3dec81c647a8",
-        features=300,
-        limit=12 * MB,
-    ),
+    **{name: _libsvm(name, content, features=123) for name, content in ADULT.items()},
+    **{name: _libsvm(name, content, features=300, limit=12 * MB) for name, content in WEB.items()},
     "splice": _libsvm(
         "splice",
         "814302e96bd5411cb3993d60e638d3e0de0bfac588a961797b071ab6aa30250f",
