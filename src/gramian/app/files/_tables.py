@@ -341,15 +341,13 @@ def matrix(source: Source, label: str | None = None) -> Matrix:
     else:
         with archive(source) as arrays:
             found = _from_archive(arrays, "y" if label is None else label)
-    entries = sp.coo_matrix(found.X) if sp.issparse(found.X) else found.X
-    infinite = np.isinf(entries.data if sp.issparse(entries) else entries)
-    if infinite.any():
-        first: Any = int(infinite.argmax())
-        row, column = (
-            (entries.row[first], entries.col[first])
-            if sp.issparse(entries)
-            else divmod(first, entries.shape[1])
-        )
+    X: Any = found.X
+    entries = X.data if sp.issparse(X) else X.ravel()
+    if np.isinf(entries).any():
+        first = int(np.isinf(entries).argmax())
+        row, column = divmod(first, X.shape[1])
+        if sp.issparse(X):
+            row, column = (int(np.searchsorted(X.indptr, first, "right")) - 1, X.indices[first])
         raise _infinite(source.path, f"row {row}", f"column {column}")
     return found
 

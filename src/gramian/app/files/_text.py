@@ -449,7 +449,7 @@ def _records(
             continue
         more = chain([line], (later for _, later in lines))
         if delimiter == " ":
-            more = iter([" ".join(line.split("\t")).strip()])
+            more = chain([" ".join(line.split("\t")).strip()])
         try:
             ended = (text + "\n" for text in more)
             yield number, next(csv.reader(ended, delimiter=delimiter, skipinitialspace=True))
