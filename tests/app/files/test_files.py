@@ -262,7 +262,7 @@ def test_numbers_among_labels_of_text_stay_text(text):
     np.testing.assert_array_equal(table.X.ravel(), np.arange(5))
 
 
-def test_the_format_can_be_told(text):
+def test_the_format_can_be_given(text):
     content = "a\tb\n1\t2\n3\t4\n"
     assert read_table(text(content, "t.odd"), format="tsv").columns == ["a", "b"]
     assert read_table(text("1 1:2\n", "t.csv"), format="libsvm").format == "svmlight"
@@ -326,7 +326,7 @@ def test_a_gzip_cut_short_is_refused(tmp_path):
     refused(tmp_path / "t.npy.gz", "gunzip")
 
 
-def test_another_format_under_the_name_of_text_is_told(tmp_path):
+def test_another_format_in_a_csv_file_is_named(tmp_path):
     write_table(tmp_path / "t.npz", X)
     (tmp_path / "t.npz").rename(tmp_path / "t.csv")
     refused(tmp_path / "t.csv", 'format="npz"')

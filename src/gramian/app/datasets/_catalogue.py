@@ -69,7 +69,7 @@ def available() -> DatasetTable:
 
 
 def unknown(name: object) -> ValueError:
-    """The error of a name that is none, with the near ones."""
+    """The error for an unknown name, with similar names."""
     near = difflib.get_close_matches(str(name), CATALOGUE, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return ValueError(f"unknown data set {name!r}; {hint}available: {', '.join(CATALOGUE)}")

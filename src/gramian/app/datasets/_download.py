@@ -23,7 +23,7 @@ PATIENCE = 600.0
 
 
 class DownloadError(RuntimeError):
-    """A data set could not be had from its public home; nothing of it was kept."""
+    """A data set could not be downloaded; nothing of it was kept."""
 
 
 class Redirects(HTTPRedirectHandler):
@@ -70,7 +70,7 @@ def _body(response: Any, url: str, limit: int) -> bytes:
 
 
 def unpack(file: bytes, url: str, limit: int, member: str | None = None) -> bytes:
-    """What a .gz or .bz2 file holds, or one member of a .zip file; other files as they are."""
+    """The content of a .gz or .bz2 file, or one member of a .zip file; other files unchanged."""
     try:
         with _unpacker(file, url, member) as stream:
             content = stream.read(limit + 1)

@@ -27,19 +27,19 @@ MB = 1_000_000
 
 @dataclass(frozen=True)
 class Home:
-    """The files of a set, how they are read, and the fingerprint of what they hold."""
+    """The files of a set, their reader, and the fingerprint of their arrays."""
 
     base: str
     files: tuple[str, ...]
     read: Callable[[Sequence[bytes]], Arrays]
     content: str
     limit: int = 4 * MB
-    """The most bytes that a file may have, packed or not."""
+    """The size limit of a file in bytes, compressed or not."""
     member: str | None = None
     """The one member that is read of a zip archive."""
 
     def download(self) -> Arrays:
-        """The arrays, as they must be, or an error."""
+        """The arrays; raises where their fingerprint is another one."""
         files = [self._file(self.base + name) for name in self.files]
         try:
             arrays = self.read(files)

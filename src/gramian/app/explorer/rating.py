@@ -57,7 +57,7 @@ class Rated:
 
 @dataclass
 class RatingSession(History[tuple[Rated, ...]]):
-    """A fitted completion, and one who is new to it: ratings fold in, and the list follows.
+    """A fitted completion, and the ratings of a new user, from which items are recommended.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class RatingSession(History[tuple[Rated, ...]]):
         )
 
     def question(self) -> dict[str, Any]:
-        """The item whose rating would tell most: the least certain of those often rated.
+        """The most informative item: the least certain prediction among those often rated.
 
         With Q the factors of the items rated so far and q that of an item, its prediction is as
         uncertain as qᵀ(QᵀQ + λI)⁻¹q.

@@ -1,4 +1,4 @@
-"""The server of a page: one machine, one address with a token, no other origin."""
+"""The server of a page: local, at an address with a token, for no other origin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import Any
 from gramian.common import clock
 
 MOST = 1_000_000
-"""Bytes of a request at most: the numbers of 50,000 selected samples take 350,000."""
+"""Size limit of a request in bytes: the numbers of 50,000 selected samples take 350,000."""
 
 REQUEST_SECONDS = 30.0
 """Time for a request to arrive whole, and for its answer to be taken."""
@@ -36,7 +36,7 @@ POLICY = (
 
 
 KINDS = {"csv": "text/csv; charset=utf-8", "gramian": "application/octet-stream"}
-"""How files that can be kept are sent, by their endings."""
+"""The content types of downloads, by their endings."""
 
 
 class Page:
@@ -47,7 +47,7 @@ class Page:
     session : Session, MetricSession or RatingSession
     title : str
     before : fitted pipeline, optional
-        What samples went through before the session: saved in front of its model.
+        The steps that transformed the samples before the session, saved before its model.
     port : int
         0 takes one that is free.
 
@@ -137,7 +137,7 @@ class Page:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection, of which there are not too many."""
+    """A thread for each connection, up to `MOST_CONNECTIONS`."""
 
     daemon_threads = True
 
@@ -178,7 +178,7 @@ class _Arriving(io.RawIOBase):
 
 def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Answers that are ours to give; everything else is not found."""
+        """Answers requests of the page; all others are not found."""
 
         server_version, sys_version = "gramian", ""
         protocol_version = "HTTP/1.1"

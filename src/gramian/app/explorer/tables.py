@@ -1,4 +1,4 @@
-"""What the pages share: downloaded tables, sample numbers, cards and positions of samples."""
+"""The common part of the pages: downloads, sample numbers, cards and positions of samples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tables, pairs, ratings and matrices in files, read with every problem named and nothing run.
+"""Read and write tables, pairs, ratings and matrices; no file can run code.
 
 CSV, TSV and JSON lines, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
-text ones gzipped too.
+text formats may be gzipped.
 """
 
 from gramian.app.files._columns import Header

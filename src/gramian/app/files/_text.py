@@ -371,7 +371,8 @@ def _is_title(cells: list[str], width: int) -> bool:
     """Whether a row has one cell of words, or two, above a table of more columns."""
     filled = [cell for cell in cells if cell.strip()]
     few = len(filled) <= 1 or (len(cells) != width and len(filled) <= 2)
-    return few and width > max(1, len(filled)) and not any(number_of(cell) for cell in filled)
+    numeric = any(re.search(r"\d", cell) and not any(map(str.isalpha, cell)) for cell in filled)
+    return few and width > max(1, len(filled)) and not numeric
 
 
 def _begins(rows: list[list[str]]) -> bool:
