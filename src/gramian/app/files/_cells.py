@@ -39,9 +39,11 @@ class TypedFrame:
     places: list[str] | None = None
     """Where each row is, for messages; default "row" and its number."""
 
-    def values(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> list[Values]:
-        found = zip(columns, self.read(columns), strict=True)
-        return [_column(cells, column in as_text) for column, cells in found]
+    def values(
+        self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
+    ) -> list[Values]:
+        found, texts = zip(columns, self.read(columns), strict=True), {*as_text, *as_ids}
+        return [_column(cells, column in texts) for column, cells in found]
 
     def place(self, row: int) -> str:
         return self.places[row] if self.places else f"row {row}"

@@ -43,8 +43,10 @@ class Frame(Protocol):
 
     @property
     def rows(self) -> int: ...
-    def values(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> list[Values]:
-        """Some columns; those `as_text` as they are spelled."""
+    def values(
+        self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
+    ) -> list[Values]:
+        """Some columns; those `as_text` as they are spelled, those `as_ids` for `settled`."""
 
     def place(self, row: int) -> str:
         """Where a row is, for messages."""
@@ -183,8 +185,12 @@ def compact(values: Values) -> Values:
         whole = values.astype(np.int64)
     except (TypeError, ValueError, OverflowError):
         return values
-    spelled = "\n".join(map(str, whole.tolist()))
-    return whole if spelled == "\n".join(values).replace("+", "") else values
+    for start in range(0, values.size, 1 << 16):  # in blocks, to take less memory
+        block = slice(start, start + (1 << 16))
+        spelled = "\n".join(map(str, whole[block].tolist()))
+        if spelled != "\n".join(values[block]).replace("+", ""):
+            return values
+    return whole
 
 
 def strings(path: NameOfFile, values: Iterable[str]) -> NDArray[np.str_]:

@@ -16,7 +16,6 @@ from gramian.app.files._columns import (
     Frame,
     Header,
     claim_columns,
-    compact,
     listed,
     numbers,
     settled,
@@ -104,8 +103,7 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: 
     header = Header(found.names, found.headed)
     places = list(range(width)) if columns is None else _places(found.path, header, columns)
     claim_columns(found, 3, 2)
-    users, items, *rest = found.values(places, as_text=places[:2])
-    users, items = compact(users), compact(items)
+    users, items, *rest = found.values(places, as_ids=places[:2])
     names = [found.names[place] for place in places]
     values = np.full(users.size, np.nan)
     for value in rest:

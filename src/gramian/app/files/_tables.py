@@ -20,7 +20,6 @@ from gramian.app.files._columns import (
     Values,
     as_spelled,
     claim_columns,
-    compact,
     counted_names,
     find,
     missing,
@@ -144,7 +143,7 @@ def read_column(path: NameOfFile, column: str, format: Format = None) -> NDArray
         if columns is None:
             raise FileError(f"{path} has no columns by name")
         places = find(columns, [column])
-        return _with_gaps(path, columns.values(places, as_text=places)[0])
+        return _with_gaps(path, columns.values(places, as_ids=places)[0])
 
 
 def read_header(
@@ -249,9 +248,9 @@ def _from_frame(
     if not kept and not spelled:
         raise _nothing_left(columns.path, label, drop)
     claim_columns(columns, len(kept), len(spelled) + len(labelled))
-    as_text = [*spelled, *labelled]
-    values = columns.values([*kept, *as_text], as_text=as_text)
-    cells = dict(zip(as_text, values[len(kept) :], strict=True))
+    others = [*spelled, *labelled]
+    values = columns.values([*kept, *others], as_text=spelled, as_ids=labelled)
+    cells = dict(zip(others, values[len(kept) :], strict=True))
     names = [columns.names[place] for place in kept]
     X = _features(columns, names, values[: len(kept)])
     texts = {columns.names[place]: as_spelled(cells[place]) for place in spelled}
@@ -306,7 +305,6 @@ def looks_like(values: Values) -> str:
 
 def _with_gaps(path: NameOfFile, values: Values) -> NDArray[Any]:
     """Labels, with NaN or "" for missing ones."""
-    values = compact(values)
     gone = missing(values)
     known = settled(path, values[~gone])
     if not gone.any():

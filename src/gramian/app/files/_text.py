@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gramian.app.files import _source
-from gramian.app.files._columns import Values, number_of, unescaped, unique_names
+from gramian.app.files._columns import Values, compact, number_of, unescaped, unique_names
 from gramian.app.files._errors import FileError, NameOfFile, parsing, shown
 from gramian.app.files._frames import library
 from gramian.app.files._source import Source
@@ -153,8 +153,10 @@ class TextFrame:
     def place(self, row: int) -> str:
         return f"line {next(islice(self.records(), row, None))[0]}"
 
-    def values(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> list[Values]:
-        rows = self.rows
+    def values(
+        self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
+    ) -> list[Values]:
+        rows, texts = self.rows, {*as_text, *as_ids}
         pandas = library("pandas", f"reading {self.source.format.upper()}")
         version = tuple(int(part) for part in pandas.__version__.split(".")[:2])
         exact = {} if version >= (3, 1) else {"float_precision": "round_trip"}
@@ -166,7 +168,7 @@ class TextFrame:
                 header=0 if self._heads else None,
                 names=range(step * (len(self.names) - 1) + 1),
                 usecols=[step * column for column in columns],
-                dtype={step * column: str for column in as_text},
+                dtype={step * column: str for column in texts},
                 index_col=False,
                 keep_default_na=False,
                 na_values=list(MISSING),
@@ -181,10 +183,12 @@ class TextFrame:
                 f"{self.path} has {rows:,} rows or {len(frame):,}, by the way its quotes and "
                 "blanks are read: write it again with plain quotes"
             )
-        return [
-            _values(frame[step * column], "." if column in as_text else self.decimal)
-            for column in columns
-        ]
+        found: dict[int, Values] = {}
+        for column in dict.fromkeys(columns):  # texts take much memory: one column at a time
+            decimal = "." if column in texts else self.decimal
+            values = _values(frame.pop(step * column), decimal)
+            found[column] = compact(values) if column in as_ids else values
+        return [found[column] for column in columns]
 
 
 def text_frame(
