@@ -156,7 +156,7 @@ def test_what_is_missing_is_unknown():
     assert known_classes(y, 6) == [(0, "a"), (5, "b")]
 
 
-def test_explore_takes_minus_one_for_a_class_unless_told():
+def test_explore_takes_minus_one_for_a_class_by_default():
     y = np.repeat([-1, 1], 30)
     for unknown, classes in ((None, {"-1", "1"}), (-1, {"1"})):
         page = gm.explore(X, y, model=KTA(), unknown=unknown, open_browser=False)
@@ -202,7 +202,7 @@ def test_names_of_another_length_are_refused(model):
         gm.explore(X, model=model, names=["a", "b", "c"], open_browser=False)
 
 
-def test_classes_that_are_told_are_not_predicted_again(monkeypatch):
+def test_given_classes_are_not_predicted_again(monkeypatch):
     session = MetricSession(X)
     session.mark_all([(k, "a" if k < 30 else "b") for k in range(60)])
     monkeypatch.setattr(session, "classifier", None)

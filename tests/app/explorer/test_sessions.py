@@ -56,7 +56,7 @@ def test_any_state_of_the_history_can_be_restored(changes):
         session.change(action, given)
         at = wanted
         assert session._now == states[at]
-        assert session._told()["at"] == at and len(session._told()["history"]) == len(states) - 1
+        assert session._state()["at"] == at and len(session._state()["history"]) == len(states) - 1
 
 
 def test_undo_of_several_links_restores_clusters_and_view():

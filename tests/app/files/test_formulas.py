@@ -9,7 +9,7 @@ import pytest
 
 from gramian.app.explorer.tables import table
 from gramian.app.files import read_column, read_header, read_ratings, read_table, write_table
-from gramian.app.files._formulas import escaped, unescaped
+from gramian.app.files._columns import escaped, unescaped
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\tx", "\rx", "-", "+-1"]
 PLAIN = ["a", "", "-1.5", "+3", "-1e5", "'a", "a=b", "-inf", " =x", "'"]

@@ -35,7 +35,7 @@ def test_a_first_line_that_says_what_parts_cells(tmp_path):
         "Sales of May,,\na,b,c\n1,2,3\n4,5,6\n",
     ],
 )
-def test_titles_are_left_out_and_told(text, tmp_path):
+def test_titles_are_left_out_with_a_warning(text, tmp_path):
     path = written(tmp_path, "t.csv", text)
     with pytest.warns(UserWarning, match="taken for a title"):
         table = read_table(path)
@@ -50,6 +50,7 @@ def test_titles_are_left_out_and_told(text, tmp_path):
         ("a,b\n1,2\n3,4\n", ["a", "b"]),
         ("name\n1\n2\n3\n", ["name"]),
         ("x,,\n1,2,3\n4,5,6\n", ["x", "x1", "x2"]),
+        ("a,b\n1,2\n3,4\n1,x y\n1, ,1", ["a", "b"]),
     ],
 )
 def test_what_is_no_title(text, names, tmp_path):
@@ -72,7 +73,7 @@ def test_truth_values_are_numbers_and_labels_stay_words(tmp_path):
     assert read_table(path, label="c").y.tolist() == ["TRUE", "FALSE"]
 
 
-def test_windows_letters_are_read_and_told(tmp_path):
+def test_windows_1252_is_read_with_a_warning(tmp_path):
     path = written(tmp_path, "t.csv", "größe,art\n1,weiß\n2,grün\n", "latin-1")
     with pytest.warns(UserWarning, match="Windows-1252"):
         table = read_table(path, label="art")
@@ -144,7 +145,7 @@ def test_broken_ones_are_refused(name, content, words, tmp_path):
         read_table(tmp_path / name)
 
 
-def test_all_columns_of_text_are_told_at_once(tmp_path):
+def test_all_columns_of_text_are_reported_at_once(tmp_path):
     path = written(tmp_path, "t.csv", "a,b,c\nx,1,2024-01-01\ny,2,2024-01-02\n")
     with pytest.raises(FileError) as refusal:
         read_table(path)

@@ -38,7 +38,7 @@ def read(path: Path) -> Arrays:
 
 
 def write(path: Path, arrays: Arrays) -> None:
-    """A file of the arrays, whole or not at all, whatever interrupts."""
+    """Write the arrays to a file, which is replaced only by a complete one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with overwriting(), replacing(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
@@ -63,7 +63,7 @@ def matrix(arrays: Arrays, part: str = "") -> Any:
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """The SHA-256 of what a set says, whatever the number types and however X is stored.
+    """The SHA-256 of the content of a set, for any number types and any storage of X.
 
     Of ratings it is that of the triples (user, item, rating) and of (user, time, rating), each in
     order: MovieLens 1M is known up to which of several equal ratings of a user came first.

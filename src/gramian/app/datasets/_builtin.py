@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,10 @@ POINTS = 1000
 LINKS = 100
 
 
-def swiss_roll() -> Arrays:
-    X, angle = bundled.make_swiss_roll(POINTS, random_state=0)
-    return _sheet(X, _spiral_length(angle))
-
-
-def swiss_roll_hole() -> Arrays:
-    X, angle = bundled.make_swiss_roll(POINTS, random_state=0, hole=True)
-    return _sheet(X, _spiral_length(angle))
+def swiss_roll(hole: bool = False) -> Arrays:
+    X, t = bundled.make_swiss_roll(POINTS, random_state=0, hole=hole)
+    # the length of the spiral (t cos t, t sin t) from 0 to t
+    return _sheet(X, (t * np.sqrt(1 + t * t) + np.arcsinh(t)) / 2)
 
 
 def s_curve() -> Arrays:
@@ -40,14 +37,10 @@ def two_moons() -> Arrays:
     return {"X": X, "y": y, "must_link": pairs[same], "cannot_link": pairs[~same]}
 
 
-def from_scikit_learn(name: str) -> Callable[[], Arrays]:
+def _from_scikit_learn(name: str) -> Arrays:
     """A set that comes with scikit-learn, by the name of its loader."""
-
-    def make() -> Arrays:
-        X, y = getattr(bundled, f"load_{name}")(return_X_y=True)
-        return {"X": X, "y": y}
-
-    return make
+    X, y = getattr(bundled, f"load_{name}")(return_X_y=True)
+    return {"X": X, "y": y}
 
 
 def synthetic_ratings() -> Arrays:
@@ -73,10 +66,18 @@ def _sheet(X: Array, length: Array) -> Arrays:
     return {"X": X, "y": quarter, "parameters": np.column_stack([length, X[:, 1]])}
 
 
-def _spiral_length(t: Array) -> Array:
-    """The length of the spiral (t cos t, t sin t) from 0 to t."""
-    return (t * np.sqrt(1 + t * t) + np.arcsinh(t)) / 2
-
-
 def _ids(kind: str, numbers: NDArray[np.integer]) -> NDArray[Any]:
     return np.array([f"{kind}-{number:03d}" for number in numbers])
+
+
+BUILT_IN: dict[str, Callable[[], Arrays]] = {
+    "swiss_roll": swiss_roll,
+    "swiss_roll_hole": partial(swiss_roll, hole=True),
+    "s_curve": s_curve,
+    "two_moons": two_moons,
+    "synthetic_ratings": synthetic_ratings,
+    **{
+        name: partial(_from_scikit_learn, name)
+        for name in ("digits", "iris", "wine", "breast_cancer")
+    },
+}

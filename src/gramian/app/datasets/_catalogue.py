@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gramian.app.datasets import _builtin
 from gramian.app.datasets._arrays import Arrays
+from gramian.app.datasets._builtin import BUILT_IN
 from gramian.app.datasets._homes import HOMES, LIBSVM, UCI, Home
 from gramian.common import html
 
@@ -27,9 +27,12 @@ class Entry:
     kind: str
     description: str
     test_samples: int = 0
-    make: Callable[[], Arrays] | None = None
     by_hand: str = ""
     """Where a set without a verified download is found."""
+
+    @property
+    def make(self) -> Callable[[], Arrays] | None:
+        return BUILT_IN.get(self.name)
 
     @property
     def home(self) -> Home | None:
@@ -66,7 +69,7 @@ def available() -> DatasetTable:
 
 
 def unknown(name: object) -> ValueError:
-    """The error of a name that is none, with the near ones."""
+    """The error for an unknown name, with similar names."""
     near = difflib.get_close_matches(str(name), CATALOGUE, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return ValueError(f"unknown data set {name!r}; {hint}available: {', '.join(CATALOGUE)}")
@@ -95,42 +98,17 @@ DERIVED = f"{LIBSVM}binary.html, up to the order of rows, which here is that of 
 CATALOGUE = {
     entry.name: entry
     for entry in (
-        Entry(
-            "swiss_roll", 1000, 3, "dense", "made: a rolled sheet and its flat coordinates",
-            make=_builtin.swiss_roll,
-        ),
-        Entry(
-            "swiss_roll_hole", 1000, 3, "dense", "made: the same with a hole in the sheet",
-            make=_builtin.swiss_roll_hole,
-        ),
-        Entry(
-            "s_curve", 1000, 3, "dense", "made: a sheet bent to an S and its flat coordinates",
-            make=_builtin.s_curve,
-        ),
-        Entry(
-            "two_moons", 400, 2, "dense", "made: two half circles, with links between samples",
-            make=_builtin.two_moons,
-        ),
-        Entry(
-            "digits", 1797, 64, "dense", "handwritten digits, 8 x 8 (scikit-learn)",
-            make=_builtin.from_scikit_learn("digits"),
-        ),
-        Entry(
-            "iris", 150, 4, "dense", "flowers of three species (scikit-learn)",
-            make=_builtin.from_scikit_learn("iris"),
-        ),
-        Entry(
-            "wine", 178, 13, "dense", "wines of three growers (scikit-learn)",
-            make=_builtin.from_scikit_learn("wine"),
-        ),
-        Entry(
-            "breast_cancer", 569, 30, "dense", "tumours, malignant or benign (scikit-learn)",
-            make=_builtin.from_scikit_learn("breast_cancer"),
-        ),
+        Entry("swiss_roll", 1000, 3, "dense", "made: a rolled sheet and its flat coordinates"),
+        Entry("swiss_roll_hole", 1000, 3, "dense", "made: the same with a hole in the sheet"),
+        Entry("s_curve", 1000, 3, "dense", "made: a sheet bent to an S and its flat coordinates"),
+        Entry("two_moons", 400, 2, "dense", "made: two half circles, with links between samples"),
+        Entry("digits", 1797, 64, "dense", "handwritten digits, 8 x 8 (scikit-learn)"),
+        Entry("iris", 150, 4, "dense", "flowers of three species (scikit-learn)"),
+        Entry("wine", 178, 13, "dense", "wines of three growers (scikit-learn)"),
+        Entry("breast_cancer", 569, 30, "dense", "tumours, malignant or benign (scikit-learn)"),
         Entry(
             "synthetic_ratings", 200, 120, "ratings",
             "made: 5,000 synthetic ratings of low rank, unevenly spread",
-            make=_builtin.synthetic_ratings,
         ),
         _adult(1, 1605, 30956),
         _adult(2, 2265, 30296),
@@ -182,11 +160,7 @@ CATALOGUE = {
             "Labeled Faces in the Wild, 62 x 47, deep-funneled, with the pairs to verify",
             by_hand="http://vis-www.cs.umass.edu/lfw/, cropped and shrunk as in scikit-learn",
         ),
-        Entry(
-            "movielens_100k", 943, 1682, "ratings", f"100,000 ratings of films; {TERMS}",
-        ),
-        Entry(
-            "movielens_1m", 6040, 3706, "ratings", f"1,000,209 ratings of films; {TERMS}",
-        ),
+        Entry("movielens_100k", 943, 1682, "ratings", f"100,000 ratings of films; {TERMS}"),
+        Entry("movielens_1m", 6040, 3706, "ratings", f"1,000,209 ratings of films; {TERMS}"),
     )
 }  # fmt: skip

@@ -7,48 +7,70 @@ import gzip
 import io
 import zipfile
 import zlib
-from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from socket import socket
+from http.client import HTTPException
 from typing import IO, Any
 from urllib.error import HTTPError
-from urllib.parse import urljoin, urlsplit
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-)
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from gramian.common import clock
 
 SCHEMES = ("https",)
-REDIRECTS = 5
 SILENCE = 30.0
-"""Seconds that a server may take to connect, or stay silent."""
+"""Seconds that a server may take to connect or to send the next bytes."""
 PATIENCE = 600.0
 """Seconds that one file may take in all."""
-CHUNK = 1 << 16
 
 
 class DownloadError(RuntimeError):
-    """A data set could not be had from its public home; nothing of it was kept."""
+    """A data set could not be downloaded; nothing of it was kept."""
+
+
+class Redirects(HTTPRedirectHandler):
+    """Redirects to safe addresses only."""
+
+    def redirect_request(self, req: Request, *given: Any) -> Request | None:
+        _check_scheme(given[-1])
+        return super().redirect_request(req, *given)
 
 
 def fetch(url: str, limit: int) -> bytes:
     """The file at a URL, of at most `limit` bytes; held in memory, so nothing partial is left."""
+    _check_scheme(url)
+    request = Request(url, headers={"User-Agent": "gramian"})
     try:
-        with _opened(url, clock.now() + PATIENCE) as response:
+        with build_opener(Redirects).open(request, timeout=SILENCE) as response:
             return _body(response, url, limit)
+    except HTTPError as error:
+        with error:
+            raise DownloadError(f"{url} answered {error.code} {error.reason}") from None
     except (OSError, HTTPException, ValueError) as error:
         raise DownloadError(f"{url} could not be read ({error})") from error
 
 
+def _check_scheme(url: str) -> None:
+    if urlsplit(url).scheme not in SCHEMES:
+        raise DownloadError(f"{url} is refused: only {' or '.join(SCHEMES)} is safe")
+
+
+def _body(response: Any, url: str, limit: int) -> bytes:
+    announced, deadline = response.length, clock.now() + PATIENCE
+    if announced is not None and announced > limit:
+        raise DownloadError(f"{url} announces {announced:,} bytes, more than {limit:,}")
+    body = bytearray()
+    while piece := response.read1(1 << 16):  # `read` would wait for all of these bytes
+        body += piece
+        if len(body) > limit:
+            raise DownloadError(f"{url} sent more than {limit:,} bytes")
+        if clock.now() > deadline:
+            raise DownloadError(f"{url} was not read after {PATIENCE:g} seconds")
+    if announced is not None and len(body) < announced:
+        raise DownloadError(f"{url} was cut off after {len(body):,} of {announced:,} bytes")
+    return bytes(body)
+
+
 def unpack(file: bytes, url: str, limit: int, member: str | None = None) -> bytes:
-    """What a .gz or .bz2 file holds, or one member of a .zip file; other files as they are."""
+    """The content of a .gz or .bz2 file, or one member of a .zip file; other files unchanged."""
     try:
         with _unpacker(file, url, member) as stream:
             content = stream.read(limit + 1)
@@ -73,103 +95,3 @@ def _unpacker(file: bytes, url: str, member: str | None) -> IO[bytes] | gzip.Gzi
     if url.endswith(".bz2"):
         return bz2.open(packed)
     return packed
-
-
-def _opened(url: str, deadline: float) -> Any:
-    """The response, after redirects that are each as good as the first URL."""
-    opener = _opener(deadline)
-    for _ in range(REDIRECTS + 1):
-        if urlsplit(url).scheme not in SCHEMES:
-            raise DownloadError(f"{url} is refused: only {' or '.join(SCHEMES)} is safe")
-        try:
-            return opener.open(Request(url, headers={"User-Agent": "gramian"}), timeout=SILENCE)
-        except HTTPError as error:
-            with error:
-                target = error.headers.get("Location")
-                if not 300 <= error.code < 400 or target is None:
-                    raise DownloadError(f"{url} answered {error.code} {error.reason}") from None
-            url = urljoin(url, target)
-    raise DownloadError(f"there were more than {REDIRECTS} redirects, the last one to {url}")
-
-
-def _body(response: Any, url: str, limit: int) -> bytes:
-    announced = response.length
-    if announced is not None and announced > limit:
-        raise DownloadError(f"{url} announces {announced:,} bytes, more than {limit:,}")
-    body = bytearray()
-    while piece := response.read(CHUNK):
-        body += piece
-        if len(body) > limit:
-            raise DownloadError(f"{url} sent more than {limit:,} bytes")
-    if announced is not None and len(body) < announced:
-        raise DownloadError(f"{url} was cut off after {len(body):,} of {announced:,} bytes")
-    return bytes(body)
-
-
-def _opener(deadline: float) -> OpenerDirector:
-    """An opener that knows http and https and nothing else: no files, no ftp, no redirects."""
-    opener = OpenerDirector()
-    for handler in (
-        ProxyHandler(),
-        _Http(deadline),
-        _Https(deadline),
-        HTTPDefaultErrorHandler(),
-        HTTPErrorProcessor(),
-    ):
-        opener.add_handler(handler)
-    return opener
-
-
-class _Http(HTTPHandler):
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self.deadline = deadline
-
-    def http_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(partial(_connection, HTTPConnection, self.deadline), req)
-
-
-class _Https(HTTPSHandler):
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self.deadline = deadline
-
-    def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(partial(_connection, HTTPSConnection, self.deadline), req)
-
-
-def _connection(
-    kind: type[HTTPConnection], deadline: float, host: str, **options: Any
-) -> HTTPConnection:
-    connection = kind(host, **options)
-    connection.response_class = partial(_Response, deadline=deadline)  # type: ignore[assignment]
-    return connection
-
-
-class _Response(HTTPResponse):
-    """A response whose every read, of headers too, ends by the deadline."""
-
-    def __init__(self, sock: socket, *args: Any, deadline: float, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock, deadline))
-
-
-class _Timed(io.RawIOBase):
-    """A socket's stream; a timeout of the socket alone would let a trickle last for ever."""
-
-    def __init__(self, stream: io.RawIOBase, sock: socket, deadline: float) -> None:
-        self._stream, self._sock, self._deadline = stream, sock, deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - clock.now()
-        if left <= 0:
-            raise TimeoutError(f"not done after {PATIENCE:g} seconds")
-        self._sock.settimeout(min(left, SILENCE))
-        return self._stream.readinto(buffer)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()

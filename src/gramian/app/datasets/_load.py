@@ -25,7 +25,7 @@ RATED = {"user", "item", "rating", "timestamp"}
 
 
 class DataMissingError(RuntimeError):
-    """A data set is in none of the places where it may be."""
+    """A data set was not found."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Dataset:
         Classes 0, 1, …
     X_test, y_test : the same of the test part, None where none is standard
     extra : dict of arrays
-        What else there is: `parameters` of a rolled sheet, `must_link` and `cannot_link`, the
-        `pairs` of faces.
+        Other arrays: `parameters` of a rolled sheet, `must_link` and `cannot_link`, the `pairs` of
+        faces.
     """
 
     name: str
@@ -81,10 +81,10 @@ def load(name: str, *, data: Folder | None = None, download: bool = False) -> Da
     name : str
         One of `available()`, or of a file ``name.npz`` of your own.
     data : path
-        A folder of npz files, to look into before that of GRAMIAN_DATA and earlier downloads.
+        A folder of npz files, searched before that of GRAMIAN_DATA and earlier downloads.
     download : bool
-        Fetch a set that is in none of these from its public home, verify it, and keep it in the
-        folder that GRAMIAN_CACHE names, by default the user's cache.
+        Download a set that is in none of these, verify it, and store it in the folder that
+        GRAMIAN_CACHE names, default the user's cache.
     """
     arrays = load_arrays(name, data=data, download=download)
     if "user" in arrays:
@@ -167,7 +167,7 @@ def _description(name: str) -> str:
 
 
 def _folders(name: str, data: Folder | None) -> list[Path]:
-    """Where a set may be, the first place first."""
+    """The folders that are searched, in order."""
     if data is not None and not Path(data).is_dir():
         raise DataMissingError(f"data set {name!r} is wanted from {data}, which is no folder")
     named = [data, os.environ.get("GRAMIAN_DATA")]

@@ -1,6 +1,6 @@
-"""Pages to work on: links drawn, samples named or items rated with the mouse, and what follows.
+"""Interactive pages: draw links, name samples or rate items, and see the model that follows.
 
-It is served from this machine to this machine only, under an address that nobody can guess.
+Pages are served on the local machine only, at an address with a secret token.
 """
 
 from gramian.app.explorer.naming import MetricSession

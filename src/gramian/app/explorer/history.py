@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from gramian.common import clock
 
+State = TypeVar("State")
+
 
 @dataclass(frozen=True)
-class Step:
+class Step(Generic[State]):
     """A change in words, and the state after it."""
 
     text: str
-    state: Any
+    state: State
 
 
-class History:
+class History(Generic[State]):
     """The states of a session in the order in which they were made; one of them is current.
 
     A subclass calls `_begin` with its first state, `_commit` after each change, reads `_now`, and
@@ -30,15 +32,15 @@ class History:
     seconds = 0.0
     """Duration of the last change."""
 
-    def _begin(self, state: Any) -> None:
+    def _begin(self, state: State) -> None:
         self.lock = RLock()
         self._steps, self._at = [Step("", state)], 0
 
     @property
-    def _now(self) -> Any:
+    def _now(self) -> State:
         return self._steps[self._at].state
 
-    def _commit(self, text: str, state: Any, started: float) -> None:
+    def _commit(self, text: str, state: State, started: float) -> None:
         """Make a new state the current one; states that were undone are dropped."""
         self._steps = [*self._steps[: self._at + 1], Step(text, state)]
         self._at += 1
@@ -65,7 +67,11 @@ class History:
         """Do what a page asks for."""
         with self.lock:
             if action in ("undo", "go"):
-                self._check_version(given.get("version"))
+                seen = given.get("version")  # a page undoes only a change that it has shown
+                if isinstance(seen, bool) or seen != self.version:
+                    raise ValueError(
+                        "another page has made a change since: look at it before you undo it"
+                    )
                 self.undo() if action == "undo" else self.go_to(given.get("to"))
             elif action in self._actions():
                 self._actions()[action](given)
@@ -75,12 +81,7 @@ class History:
     def _actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
         raise NotImplementedError
 
-    def _check_version(self, seen: Any) -> None:
-        """Refuse to undo a change that the page has not shown."""
-        if isinstance(seen, bool) or seen != self.version:
-            raise ValueError("another page has made a change since: look at it before you undo it")
-
-    def _told(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         """The part of a page's state that all sessions have."""
         return {
             "version": self.version,

@@ -18,15 +18,12 @@ from gramian.app.explorer.tables import (
     fitting_within,
     next_view,
     proof,
-    sample_number,
-    sample_numbers,
     table,
     unit_square,
 )
 from gramian.app.models import save
 from gramian.app.report.families import two_directions
 from gramian.common import clock
-from gramian.common.parameters import positive
 from gramian.metric import KTA
 
 Array = NDArray[np.floating]
@@ -59,7 +56,7 @@ class Learned:
 
 
 @dataclass
-class MetricSession(SampleSession):
+class MetricSession(SampleSession[Learned]):
     """Samples, the classes of some, and a metric that is learned again after every change.
 
     Parameters
@@ -89,7 +86,7 @@ class MetricSession(SampleSession):
     patience: float = 1.0
     frame: Any = None
 
-    template = "page.html"
+    kind = "metric"
     files = ("labels.csv", "model.gramian")
 
     def __post_init__(self) -> None:
@@ -99,8 +96,11 @@ class MetricSession(SampleSession):
 
     @property
     def named(self) -> tuple[Named, ...]:
-        named: tuple[Named, ...] = self._now.named
-        return named
+        return self._now.named
+
+    @property
+    def marks(self) -> dict[int, str]:
+        return {one.i: one.name for one in self.named}
 
     @property
     def fitted(self) -> Any:
@@ -108,50 +108,26 @@ class MetricSession(SampleSession):
 
     # --- changes -----------------------------------------------------------------------
 
-    def mark(self, i: Any, name: str) -> None:
-        """Give a class to a sample, and learn again."""
-        self.mark_all([(i, name)])
-
     def mark_all(self, given: list[tuple[Any, str]], time_limit: float | None = None) -> None:
-        """Give classes to several samples in one change, of `patience` seconds by default."""
         if not given:
             return
         with self.lock:
             started = clock.now()
-            new = self._new(given)
-            named = (*self.named, *new)
-            limit = self.patience if time_limit is None else positive(time_limit, "time_limit")
-            fitted = self._refit(named, limit)
+            new = self._checked(given)
+            learned, plain = self._predicted(list(new))
+            named = (
+                *self.named,
+                *(
+                    Named(i, name, *(None if said is None else said == name for said in guesses))
+                    for (i, name), *guesses in zip(new.items(), learned, plain, strict=True)
+                ),
+            )
+            fitted = self._refit(named, self._limit(time_limit))
             view = next_view(self._projected(fitted), self._now.view)
-            self._commit(in_words(new, self._called), Learned(named, fitted, view), started)
-
-    def _new(self, given: list[tuple[Any, str]]) -> list[Named]:
-        """The samples with their classes, checked, and what was predicted of them before."""
-        known = {one.i for one in self.named}
-        rows, names = [], []
-        for i, name in given:
-            i, name = sample_number(i, self.size), str(name).strip()
-            if not name:
-                raise ValueError("a class must have a name: write it first")
-            if i in known:
-                raise ValueError(f"{self._called(i)} has a class already: undo that first")
-            known.add(i)
-            rows.append(i)
-            names.append(name)
-        learned, plain = self._predicted(rows)
-        return [
-            Named(i, name, *(None if said is None else bool(said == name) for said in guesses))
-            for i, name, *guesses in zip(rows, names, learned, plain, strict=True)
-        ]
+            self._commit(self._in_words(new), Learned(named, fitted, view), started)
 
     def _actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
-        def named(given: dict[str, Any]) -> None:
-            name, known = str(given.get("name", "")), {one.i for one in self.named}
-            rows = sample_numbers(given.get("rows"), self.size)
-            free = [i for i in rows if i not in known]
-            self.mark_all([(i, name) for i in free or rows])
-
-        return {"mark": named}
+        return {"mark": self._mark_rows}
 
     def _refit(self, named: tuple[Named, ...], limit: float) -> Any:
         if len({one.name for one in named}) < 2:
@@ -174,17 +150,12 @@ class MetricSession(SampleSession):
         """The class of every sample, given or predicted; "" while there is no metric."""
         with self.lock:
             classes = np.full(self.size, "", dtype=object)
-            for one in self.named:
-                classes[one.i] = one.name
+            classes[list(self.marks)] = list(self.marks.values())
             others = np.flatnonzero(classes == "")
             if self.fitted is not None and others.size:
                 mapped = self._mapped(self.fitted)
                 classes[others] = self.classifier(mapped).predict(mapped[others])
             return classes
-
-    def fixed(self) -> dict[str, Any]:
-        """The part of a page that does not change."""
-        return {"kind": "metric", "places": self.places.round(4).tolist(), "names": self.names}
 
     def state(self) -> dict[str, Any]:
         """The rest of a page, in plain values."""
@@ -192,12 +163,12 @@ class MetricSession(SampleSession):
             classes = sorted({one.name for one in self.named})
             place = {name: code for code, name in enumerate(classes)}
             return {
-                **self._told(),
+                **self._state(),
                 "classes": classes,
                 "labels": [place.get(name, -1) for name in self.said().tolist()],
                 "learned": self._now.view.round(4).tolist(),
                 "links": [],
-                "marks": {str(one.i): one.name for one in self.named},
+                "marks": {str(i): name for i, name in self.marks.items()},
                 "reasons": {},
                 "verdict": self.verdict(),
                 **proof(self.fitted, "Nothing is solved yet: name samples of two classes."),
@@ -246,11 +217,9 @@ class MetricSession(SampleSession):
         """A table to download; None for the model, which `save` writes."""
         if name != "labels.csv":
             return None
-        names = self.names or [str(k) for k in range(self.size)]
-        given = {one.i for one in self.named}
         rows = [
-            [name, said, "given" if k in given else "predicted"]
-            for k, (name, said) in enumerate(zip(names, self.said(), strict=True))
+            [name, said, "given" if k in self.marks else "predicted"]
+            for k, (name, said) in enumerate(zip(self._sample_names(), self.said(), strict=True))
         ]
         return table(["sample", "class", "by"], rows)
 
@@ -284,10 +253,3 @@ class MetricSession(SampleSession):
         if mapped.shape[1] > 1:
             return unit_square(two_directions(mapped))
         return np.column_stack([unit_square(mapped)[:, 0], 0.5 * self.places[:, 1]])
-
-
-def in_words(new: list[Named], called: Callable[[int], str]) -> str:
-    """A change as a line of the history."""
-    classes = sorted({one.name for one in new})
-    who = called(new[0].i) if len(new) == 1 else f"{len(new):,} samples"
-    return f"{who}: {', '.join(classes)}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.app.explorer.history import History
-from gramian.app.explorer.tables import proof, table
+from gramian.app.explorer.tables import proof, sample_number, table
 from gramian.app.report.drawing import round_values
 from gramian.common import clock
 from gramian.completion import NuclearCompletion
@@ -56,8 +56,8 @@ class Rated:
 
 
 @dataclass
-class RatingSession(History):
-    """A fitted completion, and one who is new to it: ratings fold in, and the list follows.
+class RatingSession(History[tuple[Rated, ...]]):
+    """A fitted completion, and the ratings of a new user, from which items are recommended.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class RatingSession(History):
         self.titles = [str(titles.get(item, item)) for item in self.items]
         known = self.model._known.tocsc()
         counts = np.diff(known.indptr)
-        self.counts = counts
+        self._often = np.argsort(-counts, kind="stable")[:CLOSE]
         mean = float(known.data.mean())
         self._means = (np.asarray(known.sum(axis=0)).ravel() + 5 * mean) / (counts + 5)
         self.low, self.high = float(known.data.min()), float(known.data.max())
@@ -95,20 +95,14 @@ class RatingSession(History):
 
     @property
     def rated(self) -> tuple[Rated, ...]:
-        rated: tuple[Rated, ...] = self._now
-        return rated
+        return self._now
 
     # --- changes -----------------------------------------------------------------------
 
     def rate(self, item: Any, value: Any) -> None:
         """Rate an item, anew where it was rated before."""
         with self.lock:
-            if (
-                isinstance(item, bool)
-                or not isinstance(item, int)
-                or not 0 <= item < len(self.items)
-            ):
-                raise ValueError(f"there is no item {item!r}: they are 0 to {len(self.items) - 1}")
+            item = sample_number(item, len(self.items), "item")
             real = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not real or not self.low <= value <= self.high:
                 raise ValueError(f"a rating is between {self.low:g} and {self.high:g}")
@@ -128,7 +122,7 @@ class RatingSession(History):
         return {
             "kind": "recommend",
             "items": self.titles,
-            "often": np.argsort(-self.counts, kind="stable")[:CLOSE].tolist(),
+            "often": self._often.tolist(),
             "steps": self.scale,
         }
 
@@ -139,7 +133,7 @@ class RatingSession(History):
             rated = {one.item for one in self.rated}
             best = [int(k) for k in np.argsort(-values, kind="stable") if int(k) not in rated]
             return {
-                **self._told(),
+                **self._state(),
                 "rated": [
                     {"item": one.item, "value": one.value, "predicted": round(one.predicted, 3)}
                     for one in self.rated
@@ -164,7 +158,7 @@ class RatingSession(History):
         )
 
     def question(self) -> dict[str, Any]:
-        """The item whose rating would tell most: the least certain of those often rated.
+        """The most informative item: the least certain prediction among those often rated.
 
         With Q the factors of the items rated so far and q that of an item, its prediction is as
         uncertain as qᵀ(QᵀQ + λI)⁻¹q.
@@ -172,8 +166,7 @@ class RatingSession(History):
         with self.lock:
             Q = np.asarray(self.model.col_factors_)
             rated = [one.item for one in self.rated]
-            often = np.argsort(-self.counts, kind="stable")[:CLOSE]
-            free = np.setdiff1d(often, rated, assume_unique=False)
+            free = np.setdiff1d(self._often, rated)
             if free.size == 0:
                 raise ValueError("everything that is often rated has a rating of yours")
             scale = float(np.mean(np.sum(Q * Q, axis=1))) or 1.0

@@ -1,4 +1,4 @@
-"""The server of a page: one machine, one address with a token, no other origin."""
+"""The server of a page: local, at an address with a token, for no other origin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import Any
 from gramian.common import clock
 
 MOST = 1_000_000
-"""Bytes of a request at most: the numbers of 50,000 selected samples take 350,000."""
+"""Size limit of a request in bytes: the numbers of 50,000 selected samples take 350,000."""
 
 REQUEST_SECONDS = 30.0
 """Time for a request to arrive whole, and for its answer to be taken."""
@@ -36,18 +36,18 @@ POLICY = (
 
 
 KINDS = {"csv": "text/csv; charset=utf-8", "gramian": "application/octet-stream"}
-"""How files that can be kept are sent, by their endings."""
+"""The content types of downloads, by their endings."""
 
 
 class Page:
-    """A session behind an address of this machine.
+    """A session that is served at a local address.
 
     Parameters
     ----------
     session : Session, MetricSession or RatingSession
     title : str
     before : fitted pipeline, optional
-        What samples went through before the session: saved in front of its model.
+        The steps that transformed the samples before the session, saved before its model.
     port : int
         0 takes one that is free.
 
@@ -121,7 +121,7 @@ class Page:
         return text.replace("/*FIXED*/null", data).encode()
 
     def change(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Do what is asked and tell the state after it."""
+        """Make a change, and return the state after it."""
         self.session.change(action, given)
         return self.session.state()
 
@@ -137,7 +137,7 @@ class Page:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection, of which there are not too many."""
+    """A thread for each connection, up to `MOST_CONNECTIONS`."""
 
     daemon_threads = True
 
@@ -178,7 +178,7 @@ class _Arriving(io.RawIOBase):
 
 def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Answers that are ours to give; everything else is not found."""
+        """Answers requests of the page; all others are not found."""
 
         server_version, sys_version = "gramian", ""
         protocol_version = "HTTP/1.1"
@@ -200,24 +200,14 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
                 return
             if place == "":
                 self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page.shown())
-            elif place == "state":
-                self._json(HTTPStatus.OK, page.session.state())
             elif place == "version":
                 self._json(HTTPStatus.OK, {"version": page.session.version})
-            elif place == "question":
-                self._told(page.session.question)
-            elif place == "layout" and hasattr(page.session, "layout"):
-                self._told(page.session.layout)
+            elif place in ("state", "question", "layout") and hasattr(page.session, place):
+                self._reply(getattr(page.session, place))
             elif re.fullmatch(r"card/\d{1,9}", place) and hasattr(page.session, "card"):
-                self._told(lambda: page.session.card(int(place[5:])))
+                self._reply(lambda: page.session.card(int(place[5:])))
             elif place in page.session.files:
-                try:
-                    content = page.download(place)
-                except ValueError as refusal:
-                    self._json(HTTPStatus.CONFLICT, {"error": str(refusal)})
-                    return
-                kind = KINDS[place.rpartition(".")[2]]
-                self._answer(HTTPStatus.OK, kind, content, place)
+                self._reply(lambda: page.download(place), place)
             else:
                 self._json(HTTPStatus.NOT_FOUND, {"error": "not found"})
 
@@ -238,7 +228,7 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
             if not isinstance(given, dict):
                 self._json(HTTPStatus.BAD_REQUEST, {"error": "a JSON object is expected"})
                 return
-            self._told(lambda: page.change(place, given))
+            self._reply(lambda: page.change(place, given))
 
         def _place(self) -> str | None:
             """What is asked for, after the token; None where the request is not from our page."""
@@ -254,30 +244,39 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
                 return None
             return path[len(start) :].decode("utf-8", "replace")
 
-        def _told(self, make: Callable[[], dict[str, Any]]) -> None:
-            status = HTTPStatus.OK
+        def _reply(self, make: Callable[[], Any], keep_as: str | None = None) -> None:
+            """Answer with what a function returns, or with the reason why it refuses."""
             try:
-                told = make()
+                found = make()
             except (ValueError, TypeError, TimeoutError) as refusal:
-                status, told = HTTPStatus.CONFLICT, {"error": str(refusal)}
-            self._json(status, told)
+                self._json(HTTPStatus.CONFLICT, {"error": str(refusal)})
+                return
+            if keep_as is None:
+                self._json(HTTPStatus.OK, found)
+            else:
+                kind = KINDS[keep_as.rpartition(".")[2]]
+                self._answer(HTTPStatus.OK, kind, found, keep_as)
 
-        def _json(self, status: HTTPStatus, told: dict[str, Any]) -> None:
-            self._answer(status, "application/json", json.dumps(told).encode())
+        def _json(self, status: HTTPStatus, content: dict[str, Any]) -> None:
+            self._answer(status, "application/json", json.dumps(content).encode())
 
         def _answer(
             self, status: HTTPStatus, kind: str, content: bytes, keep_as: str | None = None
         ) -> None:
             self.connection.settimeout(REQUEST_SECONDS)
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.send_header("Referrer-Policy", "no-referrer")
-            self.send_header("Content-Security-Policy", POLICY)
+            headers = {
+                "Content-Type": kind,
+                "Content-Length": str(len(content)),
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+                "Referrer-Policy": "no-referrer",
+                "Content-Security-Policy": POLICY,
+            }
             if keep_as is not None:
-                self.send_header("Content-Disposition", f'attachment; filename="{keep_as}"')
+                headers["Content-Disposition"] = f'attachment; filename="{keep_as}"'
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 

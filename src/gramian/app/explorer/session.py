@@ -91,7 +91,7 @@ def _waves(laplacian: Any, count: int) -> Array:
 
 
 @dataclass
-class Session(SampleSession):
+class Session(SampleSession[Clusters]):
     """Samples, links between them, and clusters; a change refits from the last solution.
 
     Parameters
@@ -124,7 +124,7 @@ class Session(SampleSession):
     time_limit: float = START
     frame: Any = None
 
-    template = "page.html"
+    kind = "cluster"
     files = ("links.csv", "clusters.csv", "model.gramian")
 
     def __post_init__(self) -> None:
@@ -146,13 +146,11 @@ class Session(SampleSession):
 
     @property
     def links(self) -> tuple[Link, ...]:
-        links: tuple[Link, ...] = self._now.links
-        return links
+        return self._now.links
 
     @property
     def marks(self) -> dict[int, str]:
-        marks: dict[int, str] = self._now.marks
-        return marks
+        return self._now.marks
 
     @property
     def fitted(self) -> Any:
@@ -160,8 +158,7 @@ class Session(SampleSession):
 
     @property
     def labels(self) -> Labels:
-        labels: Labels = self._now.labels
-        return labels
+        return self._now.labels
 
     # --- changes -----------------------------------------------------------------------
 
@@ -178,33 +175,21 @@ class Session(SampleSession):
             if not new:
                 i, j, _ = given[0]
                 raise ValueError(f"{self._called(i)} and {self._called(j)} are linked so already")
-            self._extend(self._in_words(new), new, self.marks, time_limit)
-
-    def mark(self, i: int, name: str) -> None:
-        """Name the cluster of a sample: links to the first sample of every name."""
-        self.mark_all([(i, name)])
+            self._extend(self._links_in_words(new), new, self.marks, time_limit)
 
     def mark_all(self, given: list[tuple[Any, str]], time_limit: float | None = None) -> None:
-        """Name the clusters of several samples in one change."""
         if not given:
             return
         with self.lock:
-            marks, pairs = dict(self.marks), []
+            new, pairs = self._checked(given), []
             firsts: dict[str, int] = {}
-            for sample, own in marks.items():
+            for sample, own in self.marks.items():
                 firsts.setdefault(own, sample)
-            for i, name in given:
-                i, name = sample_number(i, self.size), str(name).strip()
-                if not name:
-                    raise ValueError("a name must have letters: write it first")
-                if i in marks:
-                    raise ValueError(f"{self._called(i)} is named {marks[i]!r}: undo that first")
+            for i, name in new.items():
                 pairs += [(i, j, MUST if own == name else CANNOT) for own, j in firsts.items()]
                 firsts.setdefault(name, i)
-                marks[i] = name
-            who = self._called(given[0][0]) if len(given) == 1 else f"{len(given):,} samples"
-            text = f"{who}: {', '.join(sorted({str(name).strip() for _, name in given}))}"
-            self._extend(text, self._new(pairs), marks, time_limit)
+            marks = {**self.marks, **new}
+            self._extend(self._in_words(new), self._new(pairs), marks, time_limit)
 
     def _actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
         def linked(given: dict[str, Any]) -> None:
@@ -213,20 +198,14 @@ class Session(SampleSession):
                 raise ValueError("two samples can be linked apart, and two or more together")
             self.add_all([(rows[0], other, kind) for other in rows[1:]])
 
-        def named(given: dict[str, Any]) -> None:
-            rows = sample_numbers(given.get("rows"), self.size)
-            free = [i for i in rows if i not in self.marks]
-            self.mark_all([(i, str(given.get("name", ""))) for i in free or rows])
-
-        return {"link": linked, "mark": named}
+        return {"link": linked, "mark": self._mark_rows}
 
     def _extend(
         self, text: str, new: list[Link], marks: dict[int, str], time_limit: float | None
     ) -> None:
         started = clock.now()
-        limit = self.patience if time_limit is None else positive(time_limit, "time_limit")
         links = (*self.links, *new)
-        fitted, labels = self._refit(links, new, limit)
+        fitted, labels = self._refit(links, new, self._limit(time_limit))
         view = self._now.view
         if fitted is not None and fitted is not self.fitted:
             view = next_view(two_directions(normalize(fitted.kernel_factor_)), view)
@@ -282,17 +261,13 @@ class Session(SampleSession):
 
     # --- what a page shows --------------------------------------------------------------
 
-    def fixed(self) -> dict[str, Any]:
-        """The part of a page that does not change."""
-        return {"kind": "cluster", "places": self.places.round(4).tolist(), "names": self.names}
-
     def state(self) -> dict[str, Any]:
         """The rest of a page, in plain values."""
         with self.lock:
-            reasons = self._reasons()
+            reasons, names = self._reasons(), self._names_of_clusters()
             return {
-                **self._told(),
-                "classes": self._cluster_names(),
+                **self._state(),
+                "classes": [names.get(c, f"cluster {c}") for c in range(self.n_clusters)],
                 "labels": self.labels.tolist(),
                 "learned": self._now.view.round(4).tolist(),
                 "links": [{"i": k.i, "j": k.j, "kind": k.kind} for k in self.links],
@@ -307,13 +282,13 @@ class Session(SampleSession):
         if not self.links:
             return "Draw a line between two points that belong together, or apart."
         kept = len(self.links) - len(self._reasons()) if kept is None else kept
-        told = f"{kept} of {len(self.links)} links kept."
+        start = f"{kept} of {len(self.links)} links kept."
         if self.fitted is None:
-            return f"{told} Link two points that belong apart: the kernel is learned from then on."
+            return f"{start} Link two points that belong apart: the kernel is learned from then on."
         right = sum(link.foreseen for link in self.links)
         plain = sum(link.by_graph for link in self.links)
         return (
-            f"{told} {right} agreed with the clusters before they were drawn; {plain} agree with "
+            f"{start} {right} agreed with the clusters before they were drawn; {plain} agree with "
             "the clusters of the graph alone."
         )
 
@@ -353,7 +328,7 @@ class Session(SampleSession):
 
     def download(self, name: str) -> bytes | None:
         """A table to download; None for the model, which `save` writes."""
-        names = self.names or [str(k) for k in range(self.size)]
+        names = self._sample_names()
         if name == "links.csv":
             unique = len(set(names)) == self.size
             ends = names if unique else list(range(self.size))
@@ -389,20 +364,16 @@ class Session(SampleSession):
 
     def called(self) -> list[str]:
         """The cluster of each sample: its number, or the name most of its named samples have."""
-        names = self._names_by_marks()
+        names = self._names_of_clusters()
         return [names.get(c, str(c)) for c in self.labels.tolist()]
 
-    def _cluster_names(self) -> list[str]:
-        names = self._names_by_marks()
-        return [names.get(c, f"cluster {c}") for c in range(self.n_clusters)]
-
-    def _names_by_marks(self) -> dict[int, str]:
+    def _names_of_clusters(self) -> dict[int, str]:
         own: dict[int, list[str]] = {}
         for k, name in self.marks.items():
             own.setdefault(int(self.labels[k]), []).append(name)
         return {c: max(sorted(set(names)), key=names.count) for c, names in own.items()}
 
-    def _in_words(self, new: list[Link]) -> str:
+    def _links_in_words(self, new: list[Link]) -> str:
         """Links as a line of the history."""
         how = "together" if new[0].kind == MUST else "apart"
         if len(new) == 1:

@@ -1,4 +1,4 @@
-"""What the pages share: downloaded tables, sample numbers, cards and positions of samples."""
+"""The common part of the pages: downloads, sample numbers, cards and positions of samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.app.files._formulas import escaped
+from gramian.app.files._columns import escaped
 from gramian.app.report.parts import in_words, percent
 from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.common import clock
@@ -70,10 +70,10 @@ def checked_names(names: Sequence[Any] | None, size: int) -> list[str] | None:
     return called
 
 
-def sample_number(k: Any, size: int) -> int:
-    """The number of a sample, as it comes from a page."""
+def sample_number(k: Any, size: int, what: str = "sample") -> int:
+    """The number of a sample or an item, as it comes from a page."""
     if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < size:
-        raise ValueError(f"there is no sample {k!r}: they are 0 to {size - 1}")
+        raise ValueError(f"there is no {what} {k!r}: they are 0 to {size - 1}")
     return k
 
 

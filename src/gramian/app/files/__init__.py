@@ -1,12 +1,12 @@
-"""Tables, pairs, ratings and matrices in files, read with every problem named and nothing run.
+"""Read and write tables, pairs, ratings and matrices; no file can run code.
 
 CSV, TSV and JSON lines, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
-text ones gzipped too.
+text formats may be gzipped.
 """
 
+from gramian.app.files._columns import Header
 from gramian.app.files._describe import describe
 from gramian.app.files._errors import FileError, TextColumnsError
-from gramian.app.files._header import Header, read_header
 from gramian.app.files._pairs import read_pairs
 from gramian.app.files._ratings import read_ratings
 from gramian.app.files._source import ReadOptions
@@ -15,6 +15,7 @@ from gramian.app.files._tables import (
     looks_like,
     place_of,
     read_column,
+    read_header,
     read_matrix,
     read_table,
 )

@@ -8,23 +8,26 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from gramian.app.files._columns import listed, unique_names
 from gramian.app.files._errors import FileError, NameOfFile, claim, parsing
 from gramian.app.files._source import Source
 
 KINDS = "biufUS"
 """Truth values, whole numbers, numbers, and strings of characters or bytes."""
 
+NPZ_NAMES = "columns"
+"""The array of an NPZ file that has the names of the columns."""
+
 
 @dataclass(frozen=True)
 class Archive:
-    """The arrays of an NPZ file, none read until it is asked for."""
+    """The arrays of an NPZ file, each read when it is asked for."""
 
     path: NameOfFile
     zip: zipfile.ZipFile
@@ -45,6 +48,35 @@ class Archive:
         with parsing(self.path, "npz"), self.zip.open(f"{name}.npy") as member:
             return _head(member, self.path, f"array {name!r}")[0]
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the arrays are the parts of a sparse matrix."""
+        names = set(self.names)
+        parts = {"indices", "indptr"} <= names or {"row", "col"} <= names or "format" in names
+        return parts and {"data", "shape"} <= names
+
+    @property
+    def tables(self) -> list[str]:
+        """The arrays that can be the table: X, or those of two dimensions."""
+        if "X" in self.names:
+            return ["X"]
+        return [name for name in self.names if len(self.shape(name)) == 2]
+
+    def main(self) -> str:
+        """The array that is the table."""
+        if len(self.tables) != 1:
+            raise FileError(
+                f"{self.path} has the arrays {listed(self.names)}: name the table X, or keep one "
+                "array of two dimensions"
+            )
+        return self.tables[0]
+
+    def column_names(self, size: int) -> list[str] | None:
+        """The names of the columns of the table, where the archive has them."""
+        if NPZ_NAMES not in self.names or self.shape(NPZ_NAMES) != (size,):
+            return None
+        return unique_names(self.path, [str(name) for name in self.array(NPZ_NAMES).tolist()])
+
 
 @contextmanager
 def archive(source: Source) -> Iterator[Archive]:
@@ -61,7 +93,7 @@ def archive(source: Source) -> Iterator[Archive]:
 def read_npy(source: Source) -> NDArray[Any]:
     """The array of an NPY file, checked before it takes memory."""
     with parsing(source.path, "npy"), open(source.path, "rb") as file:
-        return _array(file, Path(source.path).stat().st_size, source.path, "array")
+        return _array(file, source.stored, source.path, "array")
 
 
 def _head(file: IO[bytes], path: NameOfFile, what: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -86,13 +118,8 @@ def _array(file: IO[bytes], length: int, path: NameOfFile, what: str) -> NDArray
     claim(path, count * max(dtype.itemsize, 8), f"an {what} of shape {shape}", "split it")
     file.seek(0)
     found: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-    if dtype.kind == "U":
-        _check_characters(found, path, what)
+    if dtype.kind == "U":  # numpy accepts any four bytes as a character, and Python does not
+        codes = np.frombuffer(found.astype(dtype.newbyteorder("=")).tobytes(), np.uint32)
+        if ((codes > sys.maxunicode) | ((codes >= 0xD800) & (codes < 0xE000))).any():
+            raise FileError(f"{path}: the {what} has strings that are no text: write it again")
     return found
-
-
-def _check_characters(strings: NDArray[Any], path: NameOfFile, what: str) -> None:
-    """numpy takes any four bytes for a character; Python cannot."""
-    codes = np.frombuffer(strings.astype(strings.dtype.newbyteorder("=")).tobytes(), np.uint32)
-    if ((codes > sys.maxunicode) | ((codes >= 0xD800) & (codes < 0xE000))).any():
-        raise FileError(f"{path}: the {what} has strings that are no text: write it again")

@@ -1,152 +1,148 @@
-"""Tables that are read whole, cell by cell: Excel sheets and lines of JSON."""
+"""Excel, JSON, Parquet and Feather: tables whose cells have types."""
 
 from __future__ import annotations
 
 import datetime
 import json
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gramian.app.files import _frames
 from gramian.app.files._columns import Values, listed, unique_names
 from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, shown
-from gramian.app.files._source import JSON_LIST, Source
+from gramian.app.files._frames import library
+from gramian.app.files._source import Source
 from gramian.app.files._text import MISSING, layout
+
+INDEX = re.compile(r"__index_level_\d+__")
+"""A name that pandas gives the index of a frame, which is not one of its columns."""
+
+ARROW_TYPES = ("integer", "floating", "decimal", "boolean", "null", "string", "large_string",
+               "date", "timestamp")  # fmt: skip
 
 
 @dataclass(frozen=True)
-class CellFrame:
-    """Rows of cells in memory."""
+class TypedFrame:
+    """A table whose columns are read by a function."""
 
     path: NameOfFile
     names: list[str]
     headed: bool
-    cells: list[list[Any]]
-    """The rows after the header, each as long as the names."""
-    places: list[str]
-    """Where each row is, for people."""
+    rows: int
+    layout: tuple[str, ...]
+    read: Callable[[Sequence[int]], list[Any]]
+    """Columns by their places, each a list or an array of cells, None where one is missing."""
+    places: list[str] | None = None
+    """Where each row is, for messages; default "row" and its number."""
 
-    @property
-    def layout(self) -> tuple[str, ...]:
-        """Where the names are."""
-        return (
-            "the first row" if self.places[0].startswith("row") else "the names in the objects",
-        )
-
-    @property
-    def rows(self) -> int:
-        return len(self.cells)
-
-    def about(self, most: float) -> int:
-        return self.rows
+    def values(
+        self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
+    ) -> list[Values]:
+        found, texts = zip(columns, self.read(columns), strict=True), {*as_text, *as_ids}
+        return [_column(cells, column in texts) for column, cells in found]
 
     def place(self, row: int) -> str:
-        return self.places[row]
-
-    def chunks(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> Iterator[list[Values]]:
-        """All rows at once; those `as_text` as they are spelled."""
-        yield [
-            _column([row[column] for row in self.cells], column in as_text) for column in columns
-        ]
+        return self.places[row] if self.places else f"row {row}"
 
 
-def excel_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
+def _in_memory(
+    path: NameOfFile,
+    names: list[str],
+    headed: bool,
+    rows: list[tuple[str, list[Any]]],
+    header: str,
+) -> TypedFrame:
+    """A frame of rows, each with its place."""
+    cells = [
+        [None if isinstance(c, str) and c.strip() in MISSING else c for c in row] for _, row in rows
+    ]
+
+    def read(columns: Sequence[int]) -> list[Any]:
+        return [[row[column] for row in cells] for column in columns]
+
+    places = [place for place, _ in rows]
+    return TypedFrame(path, unique_names(path, names), headed, len(rows), (header,), read, places)
+
+
+def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
     """The sheet asked for, by default the largest, after a title where there is one."""
     claim(source.path, 20.0 * source.stored, f"{source.stored:,} bytes of cells", "write it as CSV")
-    library = _frames.excel("reading Excel files")
-    with parsing(source.path, "excel"):
-        book = library.load_workbook(source.path, read_only=True, data_only=True)
-        try:
-            sheets = {
-                sheet.title: _filled(
-                    [(n, list(row)) for n, row in enumerate(sheet.iter_rows(values_only=True), 1)]
-                )
-                for sheet in book.worksheets
-            }
-        finally:
-            book.close()
-    found = _chosen(source, sheets)
-    if not found:
+    library("openpyxl", "reading Excel files", "excel")
+    pandas = library("pandas", "reading Excel files")
+    with parsing(source.path, "excel"), open(source.path, "rb") as file:
+        sheets = pandas.read_excel(
+            file, sheet_name=None, header=None, dtype=object, na_filter=False, engine="openpyxl"
+        )
+    name = _chosen(source, sheets)
+    cells = sheets[name].to_numpy().tolist() if sheets else []
+    table = [(f"row {n}", row) for n, row in enumerate(cells, 1) if any(c != "" for c in row)]
+    if not table:
         raise FileError(f"{source.path} has no cells in its sheet: is it the right file?")
-    width = max(len(row) for _, row in found)
-    table = [(n, [*row, *[None] * (width - len(row))]) for n, row in found]
-    return _framed(source, table, expected, "row")
+    spelled = [[_spelled(cell) for cell in row] for _, row in table]
+    title, headed = layout(source, spelled, expected)
+    names = spelled[title] if headed else [f"x{place}" for place in range(len(spelled[0]))]
+    body = table[title + headed :]
+    if not body:
+        raise FileError(f"{source.path} has a header and no rows: is it the whole file?")
+    return _in_memory(source.path, names, headed, body, "the first row")
 
 
-def _chosen(
-    source: Source, sheets: dict[str, list[tuple[int, list[Any]]]]
-) -> list[tuple[int, list[Any]]]:
-    """The sheet asked for, by name or by number from 1, and else the one with the most cells."""
+def _chosen(source: Source, sheets: dict[str, Any]) -> str:
+    """The sheet asked for, by name or by number from 1; by default the one with the most cells."""
     asked, names = source.options.sheet, list(sheets)
-    if not sheets:
-        return []
-    if asked in sheets:
-        return sheets[asked]
+    if not names or asked in names:
+        return asked or ""
     if asked is not None:
         if not (asked.isdecimal() and 1 <= int(asked) <= len(names)):
             raise FileError(f"{source.path} has no sheet {shown(asked)}: it has {listed(names)}")
-        return sheets[names[int(asked) - 1]]
-    name = max(names, key=lambda name: len(sheets[name]) * len((sheets[name] or [(0, [])])[0][1]))
-    others = [other for other in names if other != name and sheets[other]]
+        return names[int(asked) - 1]
+    largest = max(names, key=lambda name: sheets[name].size)
+    others = [other for other in names if other != largest and sheets[other].size]
     if others:
         warnings.warn(
-            f"{source.path}: the largest sheet, {name!r}, is read; the others are {listed(others)} "
-            "(--sheet NAME chooses one)",
+            f"{source.path}: the largest sheet, {largest!r}, is read; the others are "
+            f"{listed(others)} (--sheet NAME chooses one)",
             stacklevel=2,
         )
-    return sheets[name]
+    return largest
 
 
-def _filled(rows: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
-    """The rows that are not empty, without the empty columns at their end."""
-    kept = [(n, row) for n, row in rows if any(cell is not None for cell in row)]
-    width = max((k + 1 for _, row in kept for k, c in enumerate(row) if c is not None), default=0)
-    return [(n, row[:width]) for n, row in kept]
-
-
-def json_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
-    """One object a line, or a list of them; what one has not and others have is missing."""
-    claim(source.path, 8.0 * source.size, f"{source.size:,} bytes of JSON", "write it as Parquet")
-    rows: list[dict[str, Any]] = []
-    places: list[str] = []
-    for place, found in _listed(source) if _is_list(source) else _by_line(source):
+def json_frame(source: Source) -> TypedFrame:
+    """One object a line, or a list of them; the cells that an object lacks are missing."""
+    path = source.path
+    claim(path, 8.0 * source.size, f"{source.size:,} bytes of JSON", "write it as Parquet")
+    objects = list(_objects(source))
+    for place, found in objects:
         if not isinstance(found, dict):
-            raise FileError(f"{source.path}: {place} is no object with names: write it as CSV")
-        rows.append(found)
-        places.append(place)
-    names = list(dict.fromkeys(key for row in rows for key in row))
+            raise FileError(f"{path}: {place} is no object with names: write it as CSV")
+    names = list(dict.fromkeys(key for _, row in objects for key in row))
     if not names:
-        raise FileError(f"{source.path} has no rows: is it the right file?")
-    nested = next((n for n in names for row in rows if isinstance(row.get(n), (dict, list))), None)
-    if nested is not None:
-        raise FileError(
-            f"{source.path}: {nested!r} holds lists or objects, where each row is an object of "
-            "numbers and texts: write it so (pandas: orient='records')"
-        )
-    cells = [[row.get(name) for name in names] for row in rows]
-    return CellFrame(source.path, unique_names(source.path, names), True, cells, places)
+        raise FileError(f"{path} has no rows: is it the right file?")
+    rows = [(place, [row.get(name) for name in names]) for place, row in objects]
+    for _, row in rows:
+        nested = [name for name, c in zip(names, row, strict=True) if isinstance(c, (dict, list))]
+        if nested:
+            raise FileError(
+                f"{path}: {nested[0]!r} holds lists or objects, where each row is an object of "
+                "numbers and texts: write it so (pandas: orient='records')"
+            )
+    return _in_memory(path, names, True, rows, "the names in the objects")
 
 
-def _by_line(source: Source) -> Iterator[tuple[str, Any]]:
-    for number, line in source.lines():
-        if line.strip():
+def _objects(source: Source) -> Iterator[tuple[str, Any]]:
+    """The rows and their places, of a list on one line or several, or of one object a line."""
+    lines = [(number, line) for number, line in source.lines() if line.strip()]
+    if re.match(r"\s*\[\s*(\{|$)", lines[0][1] if lines else ""):
+        text = "\n".join(line for _, line in lines)
+        for place, found in enumerate(_loaded(source.path, text, "")):
+            yield f"object {place}", found
+    else:
+        for number, line in lines:
             yield f"line {number}", _loaded(source.path, line, f": line {number}")
-
-
-def _listed(source: Source) -> Iterator[tuple[str, Any]]:
-    text = b"".join(source.pieces()).decode(errors="replace")
-    for place, found in enumerate(_loaded(source.path, text, "")):
-        yield f"object {place}", found
-
-
-def _is_list(source: Source) -> bool:
-    """Whether the file is one list of objects, on a line or on many."""
-    first = next((line for _, line in source.lines() if line.strip()), "")
-    return JSON_LIST.match(first) is not None
 
 
 def _loaded(path: NameOfFile, text: str, where: str) -> Any:
@@ -156,43 +152,81 @@ def _loaded(path: NameOfFile, text: str, where: str) -> Any:
         raise FileError(f"{path}{where} is not JSON: write it again") from None
 
 
-def _framed(
-    source: Source, table: list[tuple[int, list[Any]]], expected: Sequence[str], word: str
-) -> CellFrame:
-    path = source.path
-    spelled = [["" if cell is None else _spelled(cell) for cell in row] for _, row in table]
-    skipped, headed = layout(source, spelled, expected)
-    table, spelled = table[skipped:], spelled[skipped:]
-    names = spelled[0] if headed else [f"x{place}" for place in range(len(spelled[0]))]
-    body = table[int(headed) :]
-    if not body:
-        raise FileError(f"{path} has a header and no rows: is it the whole file?")
-    places = [f"{word} {number}" for number, _ in body]
-    return CellFrame(path, unique_names(path, names), headed, [row for _, row in body], places)
+def arrow_frame(source: Source) -> TypedFrame:
+    """The columns of a Parquet or Feather file, each read when it is asked for."""
+    path, format = source.path, source.format
+    what = f"reading {format.capitalize()}"
+    arrow, reader = library("pyarrow", what), library(f"pyarrow.{format}", what)
+    if format == "feather":
+        claim(path, 4.0 * source.stored, f"{source.stored:,} bytes", "write it as Parquet")
+
+    def table(columns: list[str] | None) -> Any:
+        with open(path, "rb") as file:
+            if format == "feather":
+                return reader.read_table(file, columns=columns, use_threads=False, memory_map=False)
+            return reader.ParquetFile(file).read(columns=columns, use_threads=False)
+
+    with parsing(path, format), open(path, "rb") as file:
+        if format == "feather":
+            whole = table(None)
+            names, rows = list(whole.schema.names), whole.num_rows
+        else:
+            opened = reader.ParquetFile(file)
+            names, rows = list(opened.schema_arrow.names), opened.metadata.num_rows
+    names = [name for name in names if not INDEX.fullmatch(name)]
+    if not names or rows < 1:
+        raise FileError(
+            f"{path} has {rows:,} rows and the columns {listed(names) or 'none'}: is it the right "
+            "file?"
+        )
+    if unique_names(path, names) != names:
+        raise FileError(f"{path} has a column with an empty name: name it")
+
+    def read(columns: Sequence[int]) -> list[Any]:
+        wanted = [names[column] for column in columns]
+        with parsing(path, format):
+            found = table(wanted)
+            if found.num_rows != rows:
+                raise FileError(
+                    f"{path} says that it has {rows:,} rows and has {found.num_rows:,}: write it "
+                    "again"
+                )
+            return [_from_arrow(path, arrow, found.column(name), name) for name in wanted]
+
+    return TypedFrame(path, names, True, rows, ("the schema of the file",), read)
 
 
-def _column(cells: list[Any], as_text: bool) -> Values:
-    """Numbers where all cells are such, and else text; None where there is none."""
-    given = [None if cell is None or _missing(cell) else cell for cell in cells]
-    plain = all(c is None or isinstance(c, (bool, int, float)) for c in given)
+def _from_arrow(path: NameOfFile, arrow: Any, column: Any, name: str) -> Any:
+    types, kind = arrow.types, column.type
+    if types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if not any(getattr(types, f"is_{known}")(kind) for known in ARROW_TYPES):
+        raise FileError(
+            f"{path}: column {name!r} holds {kind}, not numbers or text: drop it or convert it"
+        )
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return column.cast(arrow.timestamp("us"), safe=False).to_pylist()
+    return column.to_numpy()
+
+
+def _column(cells: Any, as_text: bool) -> Values:
+    """Numbers where all cells are such, otherwise text; None where a cell is missing."""
+    kind = cells.dtype.kind if isinstance(cells, np.ndarray) else "O"
+    if kind in "iu" and cells.max(initial=0) < 2**63:
+        return np.asarray(cells, dtype=np.int64)
+    if kind != "O":
+        return np.asarray(cells, dtype=np.float64)
+    plain = all(c is None or isinstance(c, (bool, int, float)) for c in cells)
     if plain and not as_text:
-        return np.array([np.nan if c is None else float(c) for c in given])
-    column = np.empty(len(given), dtype=object)
-    column[:] = [None if c is None else _spelled(c) for c in given]
+        return np.array([np.nan if c is None else float(c) for c in cells])
+    column = np.empty(len(cells), dtype=object)
+    column[:] = [None if c is None else _spelled(c) for c in cells]
     return column
 
 
-def _missing(cell: Any) -> bool:
-    return isinstance(cell, str) and cell.strip() in MISSING
-
-
 def _spelled(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return str(cell)
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return str(int(cell))
-    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
-        return cell.date().isoformat()
-    if isinstance(cell, (datetime.date, datetime.datetime)):
-        return cell.isoformat()
+    if isinstance(cell, datetime.datetime):
+        return cell.isoformat(" ").removesuffix(" 00:00:00")
     return str(cell).strip()

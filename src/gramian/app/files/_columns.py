@@ -1,9 +1,9 @@
-"""Columns of a table, whichever file they are from: found by name, as numbers or as labels."""
+"""Columns of a table in any file: found by name, and read as numbers, text or labels."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -12,19 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.app.files._errors import FileError, NameOfFile, claim, shown
-from gramian.common import memory
 
 Values = NDArray[Any]
 """Numbers with NaN for missing ones, or an object array of str with None for missing ones."""
 
 DECIMAL = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 TRUTH = {"true": 1.0, "false": 0.0}
+FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+"""How the text of a formula begins, with the apostrophes of an escaped one."""
+
 TEXT_BYTES = 64
+"""Bytes of memory that a text takes, as an estimate."""
+
 EXACT = 2.0**53
+"""The whole numbers below it are exact in float64."""
 
 
 class Frame(Protocol):
-    """A file of named columns that is read some rows at a time."""
+    """A file of named columns."""
 
     @property
     def path(self) -> NameOfFile: ...
@@ -33,43 +38,57 @@ class Frame(Protocol):
     @property
     def headed(self) -> bool: ...
     @property
-    def layout(self) -> tuple[str, ...]: ...
+    def layout(self) -> tuple[str, ...]:
+        """Where the names are, and how the cells are separated."""
+
     @property
     def rows(self) -> int: ...
-    def about(self, most: float) -> int: ...
-    def chunks(
-        self, columns: Sequence[int], as_text: Sequence[int] = ()
-    ) -> Iterator[list[Values]]: ...
-    def place(self, row: int) -> str: ...
+    def values(
+        self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
+    ) -> list[Values]:
+        """Some columns; those `as_text` as they are spelled, those `as_ids` for `settled`."""
+
+    def place(self, row: int) -> str:
+        """Where a row is, for messages."""
 
 
 @dataclass(frozen=True)
-class Numbered:
-    """Enough of a frame for its columns to be found."""
+class Header:
+    """The columns of a file.
 
-    path: NameOfFile
+    Attributes
+    ----------
+    names : list of str
+        "x0", "x1", … where the file has no names.
+    named : bool
+        Whether the names are those of the file.
+    """
+
     names: list[str]
-    headed: bool
+    named: bool
+
+    def places(self, path: NameOfFile, columns: Sequence[str]) -> list[int]:
+        """Where columns are, by name, or by number where the file has no names."""
+        return [self._place(path, name) for name in columns]
+
+    def _place(self, path: NameOfFile, name: str) -> int:
+        if name in self.names:
+            return self.names.index(name)
+        size = len(self.names)
+        if not self.named and re.fullmatch(r"-?\d{1,9}", name) and -size <= int(name) < size:
+            return int(name) % size
+        remedy = f": it has no header, so give a number from 0 to {size - 1}"
+        if self.named:
+            close = get_close_matches(name, self.names, n=3)
+            close = close or [other for other in self.names if other.lower() == name.lower()]
+            meant = f" (did you mean {' or '.join(map(shown, close))}?)" if close else ""
+            remedy = f"{meant}: it has {listed(self.names)}"
+        raise FileError(f"{path} has no column {shown(name)}{remedy}")
 
 
-def find(frame: Frame, name: str) -> int:
-    """The place of a column by its name, or by its number where there is no header."""
-    if name in frame.names:
-        return frame.names.index(name)
-    size = len(frame.names)
-    if not frame.headed and re.fullmatch(r"-?\d{1,9}", name) and -size <= int(name) < size:
-        return int(name) % size
-    raise FileError(f"{frame.path} has no column {shown(name)}{_instead(frame, name)}")
-
-
-def _instead(frame: Frame, name: str) -> str:
-    if not frame.headed:
-        return f": it has no header, so give a number from 0 to {len(frame.names) - 1}"
-    close = get_close_matches(name, frame.names, n=3)
-    if not close:
-        close = [other for other in frame.names if other.lower() == name.lower()]
-    meant = f" (did you mean {' or '.join(map(shown, close))}?)" if close else ""
-    return f"{meant}: it has {listed(frame.names)}"
+def find(frame: Frame, columns: Sequence[str]) -> list[int]:
+    """The places of columns of a frame."""
+    return Header(frame.names, frame.headed).places(frame.path, columns)
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
@@ -79,7 +98,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def unique_names(path: NameOfFile, names: Sequence[str]) -> list[str]:
-    """The names, where no two are the same and none is empty."""
+    """The names, with x0, x1, … for empty ones; raises where two are the same."""
     given = [name.strip() or f"x{place}" for place, name in enumerate(names)]
     seen: set[str] = set()
     for name in given:
@@ -96,19 +115,17 @@ def counted_names(path: NameOfFile, size: int) -> list[str]:
 
 
 def claim_columns(frame: Frame, numbers: int, texts: int) -> None:
-    """Refuse before reading what would take too much memory."""
-    row = 8.0 * numbers + TEXT_BYTES * texts
-    rows = frame.about(memory.memory() / 2 / row)
+    """Raise before columns are read that would take too much memory."""
     claim(
         frame.path,
-        rows * row,
-        f"about {rows:,} rows of {numbers + texts:,} columns",
+        frame.rows * (8.0 * numbers + TEXT_BYTES * texts),
+        f"{frame.rows:,} rows of {numbers + texts:,} columns",
         "leave out columns or split the file",
     )
 
 
 def numbers(values: Values) -> tuple[NDArray[np.float64], int | None]:
-    """Values as numbers, and the place of the first that is none."""
+    """Values as numbers, and the place of the first that is text."""
     if values.dtype != object:
         return values.astype(np.float64), None
     found = np.full(values.size, np.nan)
@@ -124,7 +141,7 @@ def numbers(values: Values) -> tuple[NDArray[np.float64], int | None]:
 
 def number_of(cell: str) -> float | None:
     """The number that a cell spells, None where it is text."""
-    if "_" in cell:  # which Python takes for a number
+    if "_" in cell:  # which Python allows in a number
         return None
     if cell.strip().lower() in TRUTH:
         return TRUTH[cell.strip().lower()]
@@ -134,40 +151,23 @@ def number_of(cell: str) -> float | None:
         return None
 
 
-def compact(values: Values) -> Values:
-    """Whole numbers in the place of text that spells them and loses nothing by it."""
-    if values.dtype != object:
-        return values
-    try:
-        whole = values.astype(np.int64)
-    except (TypeError, ValueError, OverflowError):
-        return values
-    spelled = "\n".join(map(str, whole.tolist()))
-    return whole if spelled == "\n".join(values).replace("+", "") else values
-
-
-def joined(parts: Sequence[Values]) -> Values:
-    """Parts of one column, as text where any is."""
-    if any(part.dtype == object for part in parts):
-        parts = [p if p.dtype == object else p.astype(str).astype(object) for p in parts]
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
 def missing(values: Values) -> NDArray[np.bool_]:
-    """Which values there are none of."""
+    """Which values are missing."""
     if values.dtype == object:
         return np.fromiter((cell is None for cell in values), bool, values.size)
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.size, dtype=bool)
 
 
 def settled(path: NameOfFile, values: Values) -> Values:
-    """Labels or ids, none missing: whole numbers as int64, else as float64, else as strings.
+    """Labels or ids without gaps: whole numbers as int64, other numbers as float64, or strings.
 
-    Whole numbers that int64 cannot hold, or with zeros in front, stay strings: as numbers, two of
-    them could become one.
+    Whole numbers that int64 cannot hold, or with leading zeros, stay strings: as numbers, two of
+    them could become equal.
     """
+    values = compact(values)
     if values.dtype == object:
-        if not all(map(DECIMAL.fullmatch, values)) or all(map(_digits, values)):
+        digits = (cell.strip().lstrip("+-").isdecimal() for cell in values)
+        if not all(map(DECIMAL.fullmatch, values)) or all(digits):
             return strings(path, values)
         values = numbers(values)[0]
     if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -177,12 +177,24 @@ def settled(path: NameOfFile, values: Values) -> Values:
     return values
 
 
-def _digits(cell: str) -> bool:
-    return cell.strip().lstrip("+-").isdecimal()
+def compact(values: Values) -> Values:
+    """Whole numbers in place of texts, if these can be restored from them."""
+    if values.dtype != object:
+        return values
+    try:
+        whole = values.astype(np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return values
+    for start in range(0, values.size, 1 << 16):  # in blocks, to take less memory
+        block = slice(start, start + (1 << 16))
+        spelled = "\n".join(map(str, whole[block].tolist()))
+        if spelled != "\n".join(values[block]).replace("+", ""):
+            return values
+    return whole
 
 
 def strings(path: NameOfFile, values: Iterable[str]) -> NDArray[np.str_]:
-    """An array of strings, refused where the longest would make it too large."""
+    """An array of strings; raises where the longest would make it too large."""
     cells = [cell.strip() for cell in values]
     longest = max(map(len, cells), default=0)
     claim(
@@ -192,3 +204,29 @@ def strings(path: NameOfFile, values: Iterable[str]) -> NDArray[np.str_]:
         "choose another column",
     )
     return np.array(cells, dtype=np.str_)
+
+
+def as_spelled(values: Values) -> NDArray[np.object_]:
+    """Cells as text, None where they are missing."""
+    found, gone = np.empty(values.size, dtype=object), missing(values)
+    whole = values.dtype.kind == "f" and bool((values[~gone] % 1 == 0).all())
+    found[:] = [
+        None if out else str(int(value) if whole else value).strip()
+        for value, out in zip(values.tolist(), gone, strict=True)
+    ]
+    return found
+
+
+def escaped(cell: Any) -> Any:
+    """A cell with an apostrophe before it where a spreadsheet would take its text for a formula.
+
+    Numbers stay as they are. `unescaped` gives the text back.
+    """
+    if not isinstance(cell, str) or FORMULA.match(cell) is None or number_of(cell) is not None:
+        return cell
+    return f"'{cell}"
+
+
+def unescaped(cell: str) -> str:
+    """The text of a cell, without the apostrophe of `escaped`."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) is not None else cell

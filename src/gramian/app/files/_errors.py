@@ -1,4 +1,4 @@
-"""Every problem of a file as one sentence: which file, what is wrong, what to do."""
+"""Errors of files in one sentence: the file, the problem, and a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NameOfFile = str | PathLike[str]
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of text where numbers belong."""
+    """A column of text where numbers are expected."""
 
     name: str
     cell: str
@@ -28,12 +28,12 @@ class TextColumn:
     place: str
     """Where that is."""
     kind: str
-    """What it looks like: "names" (no two alike), "dates", "categories", "numbers" (few of its
-    cells are none), "amounts" (each a number with a sign or a unit) or "text"."""
+    """What it looks like: "names" (no two alike), "dates", "categories", "numbers" (a few cells
+    are text), "amounts" (numbers with a sign or a unit) or "text"."""
 
 
 class TextColumnsError(FileError):
-    """Columns of text where numbers belong, all of them; `numeric` counts the other columns."""
+    """All columns of text where numbers are expected; `numeric` counts the other columns."""
 
     def __init__(self, path: NameOfFile, columns: list[TextColumn], numeric: int = 0) -> None:
         self.path, self.columns, self.numeric = path, columns, numeric
@@ -50,7 +50,7 @@ class TextColumnsError(FileError):
 
 @contextmanager
 def reading(path: NameOfFile) -> Iterator[None]:
-    """Name the file in whatever its folder, its disk or its compression can do wrong."""
+    """Name the file in errors of its folder, its disk or its compression."""
     try:
         yield
     except (EOFError, zlib.error) as reason:
@@ -63,7 +63,7 @@ def reading(path: NameOfFile) -> Iterator[None]:
 
 @contextmanager
 def writing(path: NameOfFile) -> Iterator[None]:
-    """Name the file in whatever its folder or its disk can do wrong."""
+    """Name the file in errors of its folder or its disk."""
     try:
         yield
     except OSError as reason:
@@ -72,7 +72,7 @@ def writing(path: NameOfFile) -> Iterator[None]:
 
 @contextmanager
 def parsing(path: NameOfFile, format: str) -> Iterator[None]:
-    """Around a parser of another library: a hostile file can make it fail in any way."""
+    """Turn any exception of another library's parser into a `FileError`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -90,7 +90,7 @@ def parsing(path: NameOfFile, format: str) -> Iterator[None]:
 
 
 def claim(path: NameOfFile, need: float, what: str, remedy: str) -> None:
-    """Refuse a file whose arrays would take more than half of the memory, with the numbers."""
+    """Raise where the arrays of a file would take more than half of the memory."""
     try:
         check_memory(need, f"{path} holds {what}", remedy)
     except ValueError as reason:

@@ -10,26 +10,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.app.files import _columns
 from gramian.app.files._arrays import archive, read_npy
 from gramian.app.files._columns import (
     Frame,
-    Numbered,
-    Values,
+    Header,
     claim_columns,
-    compact,
-    find,
-    joined,
     listed,
     numbers,
     settled,
 )
-from gramian.app.files._columns import (
-    missing as gaps,
-)
-from gramian.app.files._contents import frame, matrix
 from gramian.app.files._errors import FileError, NameOfFile, reading, shown
 from gramian.app.files._source import Format, Source, locate
-from gramian.app.files._sparse import sparse_parts
+from gramian.app.files._tables import frame, matrix
 
 NPZ_NAMES = ("user", "item", "rating")
 
@@ -50,18 +43,18 @@ def read_ratings(
     Parameters
     ----------
     path : str or path
-        CSV, TSV, Parquet, or text parted by "::" as MovieLens has it, of three columns at least;
-        an NPZ file of the arrays user, item and rating; an NPY file of three columns; or a sparse
-        matrix, whose indices are the ids.
+        A table of three columns at least, also text separated by "::" as MovieLens has it; an NPZ
+        file of the arrays user, item and rating; an NPY file of three columns; or a sparse matrix,
+        whose indices are the ids.
     columns : three of str, optional
         The names of the columns, or arrays, in that order, or their numbers from 0 where the file
-        has no names; the first three unless given. Two do without values.
+        has no names; default the first three. Two are enough without values.
     format : str or ReadOptions, optional
         The format, by default detected.
     rated : bool
-        Whether there are values; without them the first two columns do, and the values are NaN.
+        Whether there are values; otherwise two columns are read, and the values are NaN.
     ids : collection of str
-        Ids that are known: a first line of such alone is no header.
+        Known ids: a first line of such alone is not a header.
     missing : {"error", "drop"}
         Whether rows of a table that lack an id or a value are rejected or left out with a warning.
 
@@ -86,14 +79,18 @@ def read_ratings(
             if triples is not None:
                 return triples
         if source.format == "npy":
-            return _from_array(source.path, read_npy(source), columns, rated)
+            return _from_array(path, read_npy(source), columns, rated)
         if source.format == "svmlight":
             raise FileError(f"{path} is svmlight, which has no ratings: write them as CSV")
         if columns is not None:
             raise FileError(
                 f"{path} is a matrix, whose rows and columns have no names: do not name any"
             )
-        return _from_matrix(source)
+        X = matrix(source).X
+        if not sp.issparse(X):
+            raise FileError(f"{path} is a dense matrix: write the known ratings as a sparse one")
+        entries = sp.coo_matrix(X)
+        return _checked(path, entries.row, entries.col, entries.data)
 
 
 def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: bool) -> Triples:
@@ -103,64 +100,51 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: 
             f"{found.path} has the columns {listed(found.names)}, where a row, a column and a "
             "value belong"
         )
-    places = list(range(width)) if columns is None else _places(found, columns)
+    header = Header(found.names, found.headed)
+    places = list(range(width)) if columns is None else _places(found.path, header, columns)
     claim_columns(found, 3, 2)
-    rows: list[Values] = []
-    cols: list[Values] = []
-    values = np.full(found.rows, np.nan)
-    start = 0
+    users, items, *rest = found.values(places, as_ids=places[:2])
     names = [found.names[place] for place in places]
-    for row, col, *rest in found.chunks(places, as_text=places[:2]):
-        rows.append(compact(row))
-        cols.append(compact(col))
-        for value in rest:
-            values[start : start + len(value)] = _values(found, names[2], value, start, drop)
-        start += len(row)
-    users, items = joined(rows), joined(cols)
+    values = np.full(users.size, np.nan)
+    for value in rest:
+        values, text = numbers(value)
+        bad = np.isinf(values) if drop else ~np.isfinite(values)
+        if text is not None or bad.any():
+            place = int(bad.argmax()) if text is None else text
+            cell = "nothing" if value[place] is None else shown(value[place])
+            raise FileError(
+                f"{found.path}: column {shown(names[2])} has {cell} in {found.place(place)}, where "
+                "a rating belongs: leave out what is not known"
+            )
+    gone = [_columns.missing(users), _columns.missing(items)]
     if drop:
-        whole = ~(gaps(users) | gaps(items) | (np.isnan(values) & rated))
-        users, items, values = compact(users[whole]), compact(items[whole]), values[whole]
-        _tell_dropped(found.path, int((~whole).sum()), users.size)
-    return _ids(found, names[0], users), _ids(found, names[1], items), values
+        out = gone[0] | gone[1] | (np.isnan(values) & rated)
+        users, items, values = users[~out], items[~out], values[~out]
+        count = int(out.sum())
+        if users.size == 0:
+            raise FileError(f"{found.path}: every row lacks a cell: is it the right file?")
+        if count:
+            which = (
+                "row lacks a cell and is" if count == 1 else f"{count:,} rows lack a cell and are"
+            )
+            warnings.warn(f"{found.path}: {which} left out", stacklevel=2)
+    else:
+        for name, missing in zip(names, gone, strict=False):
+            if missing.any():
+                raise FileError(
+                    f"{found.path}: column {shown(name)} has {int(missing.sum()):,} missing ids, "
+                    f"the first in {found.place(int(missing.argmax()))}: fill them in or leave "
+                    "those rows out"
+                )
+    return settled(found.path, users), settled(found.path, items), values
 
 
-def _tell_dropped(path: NameOfFile, count: int, left: int) -> None:
-    if left == 0:
-        raise FileError(f"{path}: every row lacks a cell: is it the right file?")
-    if count:
-        which = "row lacks a cell and is" if count == 1 else f"{count:,} rows lack a cell and are"
-        warnings.warn(f"{path}: {which} left out", stacklevel=2)
-
-
-def _places(found: Any, columns: Sequence[str]) -> list[int]:
-    """Where the columns are, no two of them one."""
-    places = [find(found, name) for name in columns]
+def _places(path: NameOfFile, header: Header, columns: Sequence[str]) -> list[int]:
+    """Where the columns are; raises where two are the same."""
+    places = header.places(path, columns)
     if len(set(places)) < len(places):
-        raise FileError(f"{found.path}: a row, a column and a value are three columns, not one")
+        raise FileError(f"{path}: a row, a column and a value are three columns, not one")
     return places
-
-
-def _values(found: Frame, name: str, values: Values, start: int, drop: bool) -> NDArray[np.float64]:
-    read, text = numbers(values)
-    bad = np.isinf(read) if drop else ~np.isfinite(read)
-    if text is None and not bad.any():
-        return read
-    place = int(bad.argmax()) if text is None else text
-    cell = values[place]
-    raise FileError(
-        f"{found.path}: column {shown(name)} has {'nothing' if cell is None else shown(cell)} in "
-        f"{found.place(start + place)}, where a rating belongs: leave out what is not known"
-    )
-
-
-def _ids(found: Frame, name: str, values: Values) -> NDArray[Any]:
-    gone = gaps(values)
-    if gone.any():
-        raise FileError(
-            f"{found.path}: column {shown(name)} has {int(gone.sum()):,} missing ids, the first in "
-            f"{found.place(int(gone.argmax()))}: fill them in or leave those rows out"
-        )
-    return settled(found.path, values)
 
 
 def _from_npz(source: Source, columns: Sequence[str] | None, rated: bool) -> Triples | None:
@@ -168,26 +152,26 @@ def _from_npz(source: Source, columns: Sequence[str] | None, rated: bool) -> Tri
     names = (NPZ_NAMES if columns is None else columns)[: 2 + rated]
     with archive(source) as arrays:
         if not set(names) <= set(arrays.names):
-            if columns is None and sparse_parts(arrays):
+            if columns is None and arrays.is_sparse:
                 return None
-            if len(arrays.names) == 1 and not sparse_parts(arrays):
+            if len(arrays.names) == 1:
                 return _from_array(source.path, arrays.array(arrays.names[0]), columns, rated)
             raise FileError(
                 f"{source.path} has the arrays {listed(arrays.names)}, and ratings are in "
                 f"{listed(names)}: name them"
             )
-        rows, cols, *rest = (arrays.array(name) for name in names)
-    if rows.ndim != 1 or any(part.shape != rows.shape for part in (cols, *rest)):
+        parts = [arrays.array(name) for name in names]
+    if parts[0].ndim != 1 or any(part.shape != parts[0].shape for part in parts):
         raise FileError(f"{source.path}: rows, columns and values of ratings are not as many")
-    return _checked(source.path, rows, cols, *rest)
+    return _checked(source.path, *parts)
 
 
 def _from_array(
     path: NameOfFile, found: NDArray[Any], columns: Sequence[str] | None, rated: bool
 ) -> Triples:
     if columns is not None and found.ndim == 2:
-        numbered: Any = Numbered(path, [f"x{k}" for k in range(found.shape[1])], headed=False)
-        return _checked(path, *found.T[_places(numbered, columns)])
+        header = Header([f"x{k}" for k in range(found.shape[1])], False)
+        return _checked(path, *found.T[_places(path, header, columns)])
     if found.ndim != 2 or found.shape[1] not in ((3,) if rated else (2, 3)):
         raise FileError(
             f"{path} holds an array of shape {found.shape}, where (k, 3) of row, column and value "
@@ -201,13 +185,11 @@ def _checked(
 ) -> Triples:
     if rows.size == 0:
         raise FileError(f"{path} has no ratings: is it the right file?")
-    if values is None:
-        return _array_ids(path, rows), _array_ids(path, cols), np.full(rows.size, np.nan)
-    if values.dtype.kind not in "biuf":
+    if values is not None and values.dtype.kind not in "biuf":
         raise FileError(f"{path} has ratings of {values.dtype}, where numbers belong")
-    read = values.astype(np.float64)
+    read = np.full(rows.size, np.nan) if values is None else values.astype(np.float64)
     bad = ~np.isfinite(read)
-    if bad.any():
+    if values is not None and bad.any():
         first = int(bad.argmax())
         raise FileError(f"{path}: rating {first} is {read[first]}: leave out what is not known")
     return _array_ids(path, rows), _array_ids(path, cols), read
@@ -217,13 +199,3 @@ def _array_ids(path: NameOfFile, ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind in "iub":
         return ids.astype(np.int64)
     return settled(path, ids.astype(np.float64)) if ids.dtype.kind == "f" else ids
-
-
-def _from_matrix(source: Source) -> Triples:
-    X = matrix(source).X
-    if not sp.issparse(X):
-        raise FileError(f"{source.path} is a dense matrix: write the known ratings as a sparse one")
-    entries = sp.coo_matrix(X)
-    return _checked(
-        source.path, entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
-    )

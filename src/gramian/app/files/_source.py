@@ -1,4 +1,4 @@
-"""A file on disk: its format, its bytes without their compression, its lines."""
+"""A file on disk: its format, its bytes in UTF-8 without their compression, and its lines."""
 
 from __future__ import annotations
 
@@ -11,57 +11,43 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TypeAlias, cast
+from typing import IO, TypeAlias
 
 from gramian.app.files._errors import FileError, NameOfFile, claim, reading
 
 ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".xlsx": "excel",
-    ".xlsm": "excel",
-    ".jsonl": "json lines",
-    ".ndjson": "json lines",
-    ".json": "json lines",
-    ".npz": "npz",
-    ".npy": "npy",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".mtx": "matrix market",
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "parquet": (".parquet", ".pq"),
+    "feather": (".feather",),
+    "excel": (".xlsx", ".xlsm"),
+    "json lines": (".jsonl", ".ndjson", ".json"),
+    "npz": (".npz",),
+    "npy": (".npy",),
+    "svmlight": (".svm", ".svmlight", ".libsvm"),
+    "matrix market": (".mtx",),
 }
+"""How the names of files end, by format."""
+FORMATS = tuple(ENDINGS)
 ALIASES = {"libsvm": "svmlight", "mtx": "matrix market", "xlsx": "excel", "jsonl": "json lines"}
-FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
-MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "feather",
-    b"\x93NUMPY": "npy",
-    b"PK\x03\x04": "npz",
-}
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
 BINARY = ("parquet", "feather", "npy", "npz", "excel")
 GZIP = b"\x1f\x8b"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
-BOM = b"\xef\xbb\xbf"
-WIDE_BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
-             codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
-"""Byte order marks of encodings that are converted to UTF-8 in memory, the longer ones first."""
+BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+        codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
+"""Byte order marks, those that begin with another one before it."""
 CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 BANNER = "%%MatrixMarket"
-JSON_LINE = re.compile(r'\s*\{"')
-JSON_LIST = re.compile(r"\s*\[\s*(\{|$)")
+JSON_START = re.compile(r'\s*(\{"|\[\s*(\{|$))')
 ARFF = re.compile(r"@relation\b", re.IGNORECASE)
 SVMLIGHT_LINE = re.compile(r"\s*[-+.\deE,]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
 LONGEST = 1 << 26
-"""Bytes of a line beyond which a file is taken for something that has no lines."""
-
-SAMPLE = 1 << 16
-"""Bytes from which a format is detected."""
+"""Bytes of the longest line that is taken for text."""
 
 PIECE = 1 << 20
+"""Bytes that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -84,31 +70,33 @@ class ReadOptions:
 
 
 Format: TypeAlias = str | ReadOptions | None
-"""What every reader takes as `format`."""
+"""The `format` parameter of every reader."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file that exists, the format that it is read in, and its bytes once decompressed."""
+    """A file that exists, and the format that it is read in."""
 
     path: NameOfFile
-    gzipped: bool
     format: str = ""
-    size: int = 0
     encoding: str = "utf-8"
+    """The encoding on disk; `open` gives UTF-8."""
     start: int = 0
-    """Bytes before the table: a line that says how cells are parted, a title."""
+    """Bytes before the table: a byte order mark, a line with the separator, a title."""
     skipped: int = 0
-    """Lines that these are."""
+    """Lines before the table."""
     options: ReadOptions = ReadOptions()
-    converted: bytes | None = None
-    """The whole text in UTF-8, of a file in UTF-16 or UTF-32."""
+    content: bytes | None = None
+    """The content in UTF-8, of a file that is compressed or in another encoding."""
 
     def open(self) -> IO[bytes]:
-        """The bytes, decompressed, after the mark of UTF-8 that some programs write."""
+        """The bytes of the table, decompressed and in UTF-8."""
         file = self._raw()
-        file.seek(self.start + (len(BOM) if file.read(len(BOM)) == BOM else 0))
+        file.seek(self.start)
         return file
+
+    def _raw(self) -> IO[bytes]:
+        return open(self.path, "rb") if self.content is None else io.BytesIO(self.content)
 
     def after(self, lines: int) -> Source:
         """The same file without some lines at its beginning."""
@@ -116,41 +104,28 @@ class Source:
             length = sum(len(file.readline(LONGEST)) for _ in range(lines))
         return replace(self, start=self.start + length, skipped=self.skipped + lines)
 
-    def _raw(self) -> IO[bytes]:
-        if self.converted is not None:
-            return io.BytesIO(self.converted)
-        if not self.gzipped:
-            return open(self.path, "rb")
-        return cast(IO[bytes], io.BufferedReader(gzip.open(self.path), PIECE))
-
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, decompressed, a piece at a time."""
+        """The bytes, a piece at a time."""
         with self.open() as file:
             while piece := file.read(PIECE):
                 yield piece
 
     @property
     def stored(self) -> int:
-        """Bytes on the disk."""
+        """Bytes on disk."""
         return Path(self.path).stat().st_size
 
-    def measured(self) -> int:
-        """Bytes once decompressed; refused as soon as they are more than memory can take."""
-        if not self.gzipped:
-            return self.stored
-        size = 0
-        for piece in self.pieces():
-            size += len(piece)
-            grown = f"{self.stored:,} compressed bytes that become {size:,} and more"
-            claim(self.path, size, grown, "split it")
-        return size
+    @property
+    def size(self) -> int:
+        """Bytes after decompression."""
+        return self.stored if self.content is None else len(self.content)
 
     def count(self, mark: bytes) -> int:
         """How often a byte occurs."""
         return sum(piece.count(mark) for piece in self.pieces())
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The lines and their numbers from 1, without their ends."""
+        """The lines and their numbers from 1, without line ends."""
         with self.open() as file:
             number = self.skipped
             while line := file.readline(LONGEST):
@@ -158,27 +133,20 @@ class Source:
                 yield number, self._text(line, number)
 
     def _text(self, line: bytes, number: int) -> str:
+        fault = ""
+        bare = line.rstrip(b"\r\n")
         if len(line) == LONGEST:
-            raise FileError(
-                f"{self.path}: line {number} is longer than {LONGEST:,} bytes; is this text?"
-            )
-        line = line.rstrip(b"\r\n")
-        if b"\0" in line:
-            raise FileError(
-                f"{self.path}: line {number} has zero bytes, which text in UTF-8 has not"
-                f"{self._rather()}: save it as UTF-8"
-            )
-        if b"\r" in line:
-            raise FileError(
-                f"{self.path}: line {number} has a carriage return inside: save the file with "
-                "ordinary ends of lines"
-            )
-        try:
-            return line.decode(self.encoding)
-        except UnicodeDecodeError:
-            raise FileError(
-                f"{self.path}: line {number} is not text in UTF-8{self._rather()}: save it as UTF-8"
-            ) from None
+            fault = f"is longer than {LONGEST:,} bytes; is this text?"
+        elif b"\0" in bare:
+            fault = f"has zero bytes, which text in UTF-8 has not{self._rather()}: save it as UTF-8"
+        elif b"\r" in bare:
+            fault = "has a carriage return inside: save the file with ordinary ends of lines"
+        else:
+            try:
+                return bare.decode()
+            except UnicodeDecodeError:
+                fault = f"is not text in UTF-8{self._rather()}: save it as UTF-8"
+        raise FileError(f"{self.path}: line {number} {fault}")
 
     def _rather(self) -> str:
         with self.open() as file:
@@ -194,28 +162,43 @@ def locate(path: NameOfFile, format: Format) -> Source:
         raise ValueError(f"format must be one of {FORMATS}, got {asked!r}")
     with reading(path):
         if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
-            raise FileError(f"{path} is not an ordinary file: copy what it gives into one")
+            raise FileError(f"{path} is not an ordinary file: copy its content into one")
         with open(path, "rb") as file:
-            source = Source(path, file.read(2) == GZIP, options=options)
-        source = _in_utf8(replace(source, size=source.measured()))
-        found = asked or _by_ending(path) or _sniffed(source)
-        if found == "excel" and Path(path).suffix.lower() == ".xls":
+            gzipped = file.read(2) == GZIP
+        source = Source(path, options=options, content=_gunzipped(path) if gzipped else None)
+        source = _without_mark(source)
+        ending = Path(str(path).lower().removesuffix(".gz")).suffix
+        named = next((name for name, ends in ENDINGS.items() if ending in ends), None)
+        found = asked or named or _sniffed(source)
+        if found == "excel" and ending == ".xls":
             raise FileError(f"{path} is of the old Excel format: save it as .xlsx or CSV")
-        if source.gzipped and found in BINARY:
+        if gzipped and found in BINARY:
             raise FileError(f"{path} is gzipped, which {found} files cannot be: gunzip it first")
         if options.sheet is not None and found != "excel":
             raise FileError(f"{path} is {found}, which has no sheets: leave out the name of one")
         source = replace(source, format=found)
-        return replace(source, encoding=_encoding(source)) if found in ("csv", "tsv") else source
+        return _in_utf8(source) if found in ("csv", "tsv") else source
 
 
-def _in_utf8(source: Source) -> Source:
-    """The source with its text in UTF-8, where a byte order mark says UTF-16 or UTF-32."""
+def _gunzipped(path: NameOfFile) -> bytes:
+    """The decompressed content; raises as soon as it is larger than memory can take."""
+    content, stored = bytearray(), Path(path).stat().st_size
+    with gzip.open(path) as file:
+        while piece := file.read(PIECE):
+            content += piece
+            grown = f"{stored:,} compressed bytes that become {len(content):,} and more"
+            claim(path, len(content), grown, "split it")
+    return bytes(content)
+
+
+def _without_mark(source: Source) -> Source:
+    """The source after its byte order mark, in UTF-8 where the mark names another encoding."""
     with source.open() as file:
         head = file.read(4)
-        encoding = next((name for bom, name in WIDE_BOMS.items() if head.startswith(bom)), None)
-        if encoding is None:
-            return source
+        mark = next((bom for bom in BOMS if head.startswith(bom)), b"")
+        encoding = BOMS.get(mark, "utf-8")
+        if encoding == "utf-8":
+            return replace(source, start=len(mark))
         claim(source.path, 4.0 * source.size, f"{source.size:,} bytes of {encoding}", "split it")
         try:
             text = (head + file.read()).decode(encoding).encode()
@@ -224,47 +207,32 @@ def _in_utf8(source: Source) -> Source:
                 f"{source.path} begins with the mark of {encoding} and is damaged or cut short: "
                 "save it as UTF-8"
             ) from None
-    return replace(source, converted=text, size=len(text))
+    return replace(source, content=text, encoding="UTF-16 or UTF-32")
 
 
-def _encoding(source: Source) -> str:
-    """UTF-8, or what Windows writes in western Europe where it is not that."""
+def _in_utf8(source: Source) -> Source:
+    """Text that is not in UTF-8 is converted from Windows-1252, with a warning."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for piece in source.pieces():
-            if b"\0" in piece:
-                return "utf-8"  # and no text, as reading it will say
             decoder.decode(piece)
         decoder.decode(b"", final=True)
+        return source
     except UnicodeDecodeError:
-        pass
-    else:
-        return "utf-8"
-    if not _like_text(source):
-        return "utf-8"
+        claim(source.path, 4.0 * source.size, f"{source.size:,} bytes", "save it as UTF-8")
+    content = b"".join(source.pieces())
+    try:
+        text = content.decode("cp1252").encode()
+    except UnicodeDecodeError:
+        return source
+    if CONTROLS.search(content):
+        return source  # which is not text; `lines` names the first line that is not
     warnings.warn(
         f"{source.path} is not text in UTF-8, and is read as Windows-1252: save it as UTF-8 if "
         "letters are wrong",
         stacklevel=2,
     )
-    return "cp1252"
-
-
-def _like_text(source: Source) -> bool:
-    """Whether the bytes are letters of Windows-1252, ends of lines and tabs, and nothing else."""
-    for piece in source.pieces():
-        try:
-            piece.decode("cp1252")
-        except UnicodeDecodeError:
-            return False
-        if CONTROLS.search(piece):
-            return False
-    return True
-
-
-def _by_ending(path: NameOfFile) -> str | None:
-    name = str(path).lower().removesuffix(".gz")
-    return ENDINGS.get(Path(name).suffix)
+    return replace(source, content=text, start=0, encoding="cp1252")
 
 
 def _by_magic(head: bytes) -> str | None:
@@ -275,13 +243,14 @@ def _is_workbook(source: Source) -> bool:
     try:
         with zipfile.ZipFile(source.path) as archive:
             return "xl/workbook.xml" in archive.namelist()
-    except Exception:  # of a damaged file; whoever reads it will say so
+    except Exception:  # a damaged file, which its reader reports
         return False
 
 
 def _sniffed(source: Source) -> str:
+    """The format by the first bytes and lines."""
     with source.open() as file:
-        head = file.read(SAMPLE)
+        head = file.read(1 << 16)
     if found := _by_magic(head):
         return "excel" if found == "npz" and _is_workbook(source) else found
     if head.startswith(OLD_EXCEL):
@@ -290,7 +259,7 @@ def _sniffed(source: Source) -> str:
     if lines and lines[0].startswith(BANNER):
         return "matrix market"
     kept = [line for line in lines if line.strip() and not line.startswith("#")][:2]
-    if kept and (JSON_LINE.match(kept[0]) or JSON_LIST.match(kept[0])):
+    if kept and JSON_START.match(kept[0]):
         return "json lines"
     if any(ARFF.match(line) for line in lines):
         raise FileError(f"{source.path} is an ARFF file, which is not read: write it as CSV")

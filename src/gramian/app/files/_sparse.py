@@ -1,10 +1,9 @@
-"""SVMlight and Matrix Market, and the sparse matrices of NPZ files."""
+"""SVMlight and Matrix Market files, and the sparse matrices of NPZ files."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import dropwhile, islice
 from typing import Any
@@ -19,14 +18,14 @@ from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, sho
 from gramian.app.files._source import BANNER, Source
 
 ENTRY_BYTES = 64
-"""Memory for one stored entry while it is read: its value and two indices, and copies."""
+"""Bytes of memory for one stored entry while it is read: its value, two indices, and copies."""
 
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
 def claim_sparse(path: NameOfFile, shape: tuple[int, int], stored: int) -> None:
-    """Refuse a sparse matrix before its parts take memory."""
+    """Raise before the parts of a sparse matrix take too much memory."""
     rows, columns = shape
     claim(
         path,
@@ -40,7 +39,7 @@ def claim_sparse(path: NameOfFile, shape: tuple[int, int], stored: int) -> None:
 
 
 def read_svmlight(source: Source) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
-    """The samples and their labels; query ids are passed over."""
+    """The samples and their labels; query ids are ignored."""
     from sklearn.datasets import load_svmlight_file
 
     claim_sparse(source.path, (source.count(b"\n") + 1, 0), source.count(b":"))
@@ -57,22 +56,21 @@ def read_svmlight(source: Source) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
 def _svmlight_fault(source: Source) -> FileError | None:
     """The first line that is not "label index:value index:value …"."""
     for number, line in source.lines():
-        last = -1
-        for place, token in enumerate(line.partition("#")[0].split()):
-            index, colon, value = token.partition(":")
-            if place == 0:
-                sound = number_of(token) is not None
-            elif index == "qid":
+        label, *entries = line.partition("#")[0].split() or ["0"]
+        bad, last = label if number_of(label) is None else None, -1
+        for token in entries if bad is None else ():
+            index, _, value = token.partition(":")
+            if index == "qid":
                 continue
-            else:
-                sound = bool(colon) and index.isdecimal() and number_of(value) is not None
-                sound = sound and int(index[:18]) > last
-                last = int(index[:18]) if sound else last
-            if not sound:
-                return FileError(
-                    f"{source.path}: line {number} has {shown(token)} where a label and then "
-                    "index:value with rising indices belong"
-                )
+            if not index.isdecimal() or number_of(value) is None or int(index[:18]) <= last:
+                bad = token
+                break
+            last = int(index[:18])
+        if bad is not None:
+            return FileError(
+                f"{source.path}: line {number} has {shown(bad)} where a label and then "
+                "index:value with rising indices belong"
+            )
     return None
 
 
@@ -81,7 +79,7 @@ def _svmlight_fault(source: Source) -> FileError | None:
 
 @dataclass(frozen=True)
 class MarketHead:
-    """What the first lines of a Matrix Market file say, and how many lines they are."""
+    """The content of the first lines of a Matrix Market file, and how many lines they are."""
 
     lines: int
     sparse: bool
@@ -92,80 +90,74 @@ class MarketHead:
 
 
 def market_head(source: Source) -> MarketHead:
-    """The head, where there can be such a matrix in the file and in memory."""
-    lines = source.lines()
-    _, banner = next(lines, (0, ""))
-    words = banner.lower().split()
+    """The head, checked against the size of the file and of memory."""
+    path, lines = source.path, source.lines()
+    words = next(lines, (0, ""))[1].lower().split()
     if len(words) != 5 or words[:2] != [BANNER.lower(), "matrix"]:
-        raise FileError(
-            f"{source.path} does not begin with {BANNER} matrix …: is it another format?"
-        )
+        raise FileError(f"{path} does not begin with {BANNER} matrix …: is it another format?")
     layout, field, symmetry = words[2:]
     sparse = layout == "coordinate"
     known = field in FIELDS and symmetry in SYMMETRIES and (sparse or field != "pattern")
     if layout not in ("coordinate", "array") or not known:
         raise FileError(
-            f"{source.path} holds a {shown(' '.join(words[2:]))} matrix: write a real one, as "
-            "coordinate or array"
+            f"{path} holds a {shown(' '.join(words[2:]))} matrix: write a real one, as coordinate "
+            "or array"
         )
-    number, line = next(dropwhile(_is_comment, lines), (0, ""))
+    number, line = next(dropwhile(lambda n: n[1].strip()[:1] in ("", "%"), lines), (0, ""))
     sizes = line.split()
     if len(sizes) != 2 + sparse or not all(re.fullmatch("[0-9]{1,18}", size) for size in sizes):
-        raise FileError(f"{source.path}: line {number} has {shown(line)} where the sizes belong")
+        raise FileError(f"{path}: line {number} has {shown(line)} where the sizes belong")
     rows, columns, *rest = map(int, sizes)
-    stored = rest[0] if sparse else _places(rows, columns, symmetry)
-    head = MarketHead(number, sparse, field == "pattern", symmetry, (rows, columns), stored)
-    _claim_market(source, head)
-    return head
-
-
-def _is_comment(numbered: tuple[int, str]) -> bool:
-    line = numbered[1].strip()
-    return not line or line.startswith("%")
-
-
-def _places(rows: int, columns: int, symmetry: str) -> int:
-    """How many numbers an array has in the file: of a symmetric one, those below the diagonal."""
+    if 0 in (rows, columns) or (symmetry != "general" and rows != columns):
+        raise FileError(f"{path} says that it is {rows:,} × {columns:,}, which cannot be")
     below = {"symmetric": rows * (rows + 1) // 2, "skew-symmetric": rows * (rows - 1) // 2}
-    return below.get(symmetry, rows * columns)
-
-
-def _claim_market(source: Source, head: MarketHead) -> None:
-    rows, columns = head.shape
-    if 0 in head.shape or (head.symmetry != "general" and rows != columns):
-        raise FileError(f"{source.path} says that it is {rows:,} × {columns:,}, which cannot be")
-    if 2 * head.stored > source.size:  # a digit and the end of a line
+    stored = rest[0] if sparse else below.get(symmetry, rows * columns)
+    if 2 * stored > source.size:  # a digit and the end of a line
         raise FileError(
-            f"{source.path} says that it has {head.stored:,} entries, and has {source.size:,} "
-            "bytes: it is cut short"
+            f"{path} says that it has {stored:,} entries, and has {source.size:,} bytes: it is cut "
+            "short"
         )
-    if head.sparse:
-        twice = 1 if head.symmetry == "general" else 2
-        claim_sparse(source.path, head.shape, head.stored * twice)
+    if sparse:
+        claim_sparse(path, (rows, columns), stored * (1 + (symmetry != "general")))
     else:
-        need = 8.0 * rows * columns + 16.0 * head.stored
-        claim(source.path, need, f"a matrix of {rows:,} × {columns:,}", "split it")
+        need = 8.0 * rows * columns + 16.0 * stored
+        claim(path, need, f"a matrix of {rows:,} × {columns:,}", "split it")
+    return MarketHead(number, sparse, field == "pattern", symmetry, (rows, columns), stored)
 
 
 def read_market(source: Source) -> NDArray[np.float64] | sp.csr_matrix:
-    """The matrix, sparse where it is kept so; a symmetric one whole."""
+    """The matrix, sparse where it is stored so; a symmetric one whole.
+
+    scipy 1.17 can crash on damaged files, so numpy reads the numbers.
+    """
     head = market_head(source)
+    rows, columns = head.shape
     body = _body(source, head, 3 - head.pattern if head.sparse else 1)
-    if not head.sparse:
-        return _from_places(head, body.ravel())
-    places = body[:, :2] - 1
-    outside = (places < 0) | (places >= head.shape) | (places != np.floor(places))
-    if outside.any():
-        entry = int(outside.any(axis=1).argmax())
-        raise FileError(
-            f"{source.path}: entry {entry} is at {body[entry, :2].tolist()}, outside of "
-            f"{head.shape[0]:,} × {head.shape[1]:,}"
-        )
-    return _from_entries(head, places.astype(np.int64), body[:, 2:].sum(axis=1) + head.pattern)
+    if head.sparse:
+        places = body[:, :2] - 1
+        outside = (places < 0) | (places >= head.shape) | (places != np.floor(places))
+        if outside.any():
+            entry = int(outside.any(axis=1).argmax())
+            raise FileError(
+                f"{source.path}: entry {entry} is at {body[entry, :2].tolist()}, outside of "
+                f"{rows:,} × {columns:,}"
+            )
+        values = body[:, 2] if body.shape[1] > 2 else np.ones(len(body))
+        found: Any = sp.csr_matrix((values, places.astype(np.int64).T), shape=head.shape)
+    elif head.symmetry == "general":
+        return np.ascontiguousarray(body.reshape(columns, rows).T)
+    else:
+        found = np.zeros(head.shape)
+        found.T[np.triu_indices(rows, int(head.symmetry != "symmetric"))] = body.ravel()
+    if head.symmetry == "general":
+        return found
+    other = (sp.tril if head.sparse else np.tril)(found, -1).T
+    whole = found + other if head.symmetry == "symmetric" else found - other
+    return sp.csr_matrix(whole) if head.sparse else np.asarray(whole)
 
 
 def _body(source: Source, head: MarketHead, width: int) -> NDArray[np.float64]:
-    """The numbers after the head, as many as it says. (scipy 1.17 can crash on what is damaged.)"""
+    """The numbers after the head, as many as it says."""
     lines = (line for _, line in islice(source.lines(), head.lines, None))
     with parsing(source.path, "matrix market"):
         body = np.loadtxt(lines, comments="%", ndmin=2, max_rows=head.stored + 1)
@@ -180,74 +172,42 @@ def _body(source: Source, head: MarketHead, width: int) -> NDArray[np.float64]:
     return body
 
 
-def _from_entries(
-    head: MarketHead, places: NDArray[np.int64], values: NDArray[np.float64]
-) -> sp.csr_matrix:
-    lower = sp.csr_matrix((values, (places[:, 0], places[:, 1])), shape=head.shape)
-    return lower if head.symmetry == "general" else sp.csr_matrix(_mirrored(head, lower, sp.tril))
-
-
-def _from_places(head: MarketHead, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Column after column."""
-    rows, columns = head.shape
-    if head.symmetry == "general":
-        return np.ascontiguousarray(values.reshape(columns, rows).T)
-    lower = np.zeros(head.shape)
-    lower.T[np.triu_indices(rows, int(head.symmetry != "symmetric"))] = values
-    return np.asarray(_mirrored(head, lower, np.tril))
-
-
-def _mirrored(head: MarketHead, lower: Any, below: Callable[[Any, int], Any]) -> Any:
-    other = below(lower, -1).T
-    return lower + other if head.symmetry == "symmetric" else lower - other
-
-
 # --- NPZ -------------------------------------------------------------------------------
-
-
-def sparse_parts(arrays: Archive) -> bool:
-    """Whether an archive is of the parts of a sparse matrix."""
-    names = set(arrays.names)
-    return {"data", "shape"} <= names and bool(
-        {"indices", "indptr"} <= names or {"row", "col"} <= names or "format" in names
-    )
 
 
 def read_sparse_parts(arrays: Archive) -> sp.csr_matrix:
     """A sparse matrix from compressed rows or columns, or coordinates, as scipy saves them."""
     layout = _layout(arrays)
-    shape = _shape(arrays)
+    shape = _whole(arrays, "shape").tolist()
+    if len(shape) != 2 or min(shape) < 1:
+        raise FileError(f"{arrays.path}: a sparse matrix cannot have the shape {shown(shape)}")
     stored = math.prod(arrays.shape("data"))
-    claim_sparse(arrays.path, shape, stored)
+    claim_sparse(arrays.path, (shape[0], shape[1]), stored)
     data = _numbers(arrays, "data").astype(np.float64)
     if layout == "coo":
-        rows, cols = _whole(arrays, "row"), _whole(arrays, "col")
-        _check_indices(arrays, rows, shape[0], stored)
-        _check_indices(arrays, cols, shape[1], stored)
+        rows = _indices(arrays, "row", shape[0], stored)
+        cols = _indices(arrays, "col", shape[1], stored)
         return sp.csr_matrix((data, (rows, cols)), shape=shape)
     major, minor = shape if layout == "csr" else shape[::-1]
-    indices, starts = _whole(arrays, "indices"), _whole(arrays, "indptr")
-    _check_indices(arrays, indices, minor, stored)
-    # scipy's own check passes over all of this where the last start is 0, and then crashes
-    if (
-        starts.size != major + 1
-        or starts[0] != 0
-        or starts[-1] != stored
-        or (np.diff(starts) < 0).any()
-    ):
-        raise FileError(f"{arrays.path}: array 'indptr' does not part {stored:,} entries")
+    indices, starts = _indices(arrays, "indices", minor, stored), _whole(arrays, "indptr")
+    # scipy's own check skips all of this where the last start is 0, and scipy then crashes
+    sound = starts.size == major + 1 and starts[0] == 0 and starts[-1] == stored
+    if not sound or (np.diff(starts) < 0).any():
+        raise FileError(f"{arrays.path}: array 'indptr' does not divide {stored:,} entries")
     found = sp.csr_matrix((data, indices, starts), shape=(major, minor))
     found = found if layout == "csr" else sp.csr_matrix(found.T)
     found.sum_duplicates()
     return found
 
 
-def _check_indices(arrays: Archive, indices: NDArray[np.int64], size: int, stored: int) -> None:
+def _indices(arrays: Archive, name: str, size: int, stored: int) -> NDArray[np.int64]:
+    indices = _whole(arrays, name)
     if indices.size != stored or ((indices < 0) | (indices >= size)).any():
         raise FileError(
             f"{arrays.path}: the indices of its sparse matrix are not {stored:,} from 0 to "
             f"{size - 1:,}: save it again"
         )
+    return indices
 
 
 def _layout(arrays: Archive) -> str:
@@ -260,13 +220,6 @@ def _layout(arrays: Archive) -> str:
     if needs.get(layout) not in arrays.names:
         raise FileError(f"{arrays.path} is a sparse matrix kept as {shown(layout)}: save it as csr")
     return layout
-
-
-def _shape(arrays: Archive) -> tuple[int, int]:
-    shape = _whole(arrays, "shape").tolist()
-    if len(shape) != 2 or min(shape) < 1:
-        raise FileError(f"{arrays.path}: a sparse matrix cannot have the shape {shown(shape)}")
-    return shape[0], shape[1]
 
 
 def _numbers(arrays: Archive, name: str) -> NDArray[Any]:

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.app.encoders import date_in
+from gramian.app.files._arrays import Archive, archive, read_npy
+from gramian.app.files._cells import arrow_frame, excel_frame, json_frame
 from gramian.app.files._columns import (
     Frame,
-    Numbered,
+    Header,
     Values,
+    as_spelled,
     claim_columns,
-    compact,
     counted_names,
     find,
-    joined,
     missing,
     number_of,
     numbers,
     settled,
     strings,
 )
-from gramian.app.files._contents import SVMLIGHT_LABEL, Matrix, Numbers, frame, infinite, matrix
 from gramian.app.files._errors import (
     FileError,
     NameOfFile,
@@ -37,9 +37,15 @@ from gramian.app.files._errors import (
     shown,
 )
 from gramian.app.files._source import Format, Source, locate
+from gramian.app.files._sparse import read_market, read_sparse_parts, read_svmlight
+from gramian.app.files._text import text_frame
+
+Numbers: TypeAlias = NDArray[np.float64] | sp.csr_matrix
+
+SVMLIGHT_LABEL = "label"
 
 FEW = 20
-"""Distinct texts up to which they are categories; so many rows tell a column of names."""
+"""Distinct texts up to which they are categories, and rows from which distinct ones are names."""
 
 AMOUNT = re.compile(r"[^\w.,+-]{0,2}\s?[+-]?\d[\d.,' ]*\s?[^\W\d_]{0,3}[^\w.,]?")
 """A number with a sign, a unit or marks of thousands."""
@@ -49,8 +55,18 @@ FEW_TEXTS = 0.2
 
 
 @dataclass(frozen=True)
+class Matrix:
+    """A matrix, and the labels and names stored with it."""
+
+    X: Numbers
+    y: NDArray[Any] | None = None
+    label: str | None = None
+    names: list[str] | None = None
+
+
+@dataclass(frozen=True)
 class Table:
-    """Samples and, where asked for or kept with them, their labels.
+    """Samples and, where asked for or stored with them, their labels.
 
     Attributes
     ----------
@@ -62,12 +78,12 @@ class Table:
         Whole numbers as int64, other numbers as float64, all else as strings.
     label : str or None
         The name of the label column.
-    texts : dict of str to object array of shape (n_samples,)
-        The columns asked for as text, None where a cell was missing.
     source : str
         The file.
     format : str
-        "csv", "tsv", "parquet", "npz", "npy", "svmlight" or "matrix market".
+        One of `ReadOptions.format`.
+    texts : dict of str to object array of shape (n_samples,)
+        The columns asked for as text, None where a cell was missing.
     """
 
     X: NDArray[np.float64] | sp.csr_matrix
@@ -93,10 +109,10 @@ def read_table(
     Parameters
     ----------
     path : str or path
-        A CSV, TSV, Parquet, NPZ, NPY, SVMlight or Matrix Market file; text may be gzipped.
+        A file in one of the formats of `ReadOptions`; text may be gzipped.
     label : str, optional
         The column of labels: its name, or its number from 0 (or −1, the last) where the file has
-        no header. In NPZ files also the name of an array, "y" unless given.
+        no header. In NPZ files also the name of an array, default "y".
     drop : sequence of str
         Columns to leave out.
     text : sequence of str
@@ -109,7 +125,7 @@ def read_table(
     Raises
     ------
     FileError
-        For whatever is wrong with the file, its arrays not fitting into memory among it.
+        If the file is damaged or has unexpected content, or its arrays do not fit into memory.
     """
     source = locate(path, format)
     with reading(path):
@@ -126,13 +142,46 @@ def read_column(path: NameOfFile, column: str, format: Format = None) -> NDArray
         columns = frame(source, [column])
         if columns is None:
             raise FileError(f"{path} has no columns by name")
-        place = find(columns, column)
-        cells = [compact(chunk[0]) for chunk in columns.chunks([place], as_text=[place])]
-        return _labels(columns, columns.names[place], joined(cells), unknown=True)
+        places = find(columns, [column])
+        return _with_gaps(path, columns.values(places, as_ids=places)[0])
+
+
+def read_header(
+    path: NameOfFile, *, format: Format = None, expected: Sequence[str] = ()
+) -> Header | None:
+    """The columns of a dense file; None for a sparse matrix, which has none.
+
+    Parameters
+    ----------
+    path : str or path
+    format : str or ReadOptions, optional
+        The format, by default detected.
+    expected : sequence of str
+        Names that tell that the first row is a header, where all cells below are text as well.
+    """
+    source = locate(path, format)
+    with reading(path):
+        columns = frame(source, expected)
+        if columns is not None:
+            return Header(columns.names, columns.headed)
+        if source.format == "npy":
+            found = read_npy(source)
+            return Header(counted_names(path, found.shape[-1] if found.ndim == 2 else 1), False)
+        if source.format != "npz":
+            return None
+        with archive(source) as arrays:
+            if arrays.is_sparse:
+                return None
+            if len(arrays.tables) != 1:
+                return Header(arrays.names, True)
+            shape = arrays.shape(arrays.main())
+            size = shape[-1] if len(shape) == 2 else 1
+            names = arrays.column_names(size)
+            return Header(names or counted_names(path, size), names is not None)
 
 
 def place_of(path: NameOfFile, row: int, format: Format = None) -> str:
-    """Where a row of samples is in its file, for people: "line 12"."""
+    """Where a row of samples is in its file, for messages: "line 12"."""
     source = locate(path, format)
     with reading(path):
         columns = frame(source)
@@ -144,19 +193,19 @@ def read_matrix(path: NameOfFile, format: Format = None) -> Numbers:
     source = locate(path, format)
     with reading(path):
         columns = frame(source)
-        if columns is not None:
-            return _from_frame(columns, source, drop=_row_names(columns)).X
-        return matrix(source).X
+        if columns is None:
+            return matrix(source).X
+        claim_columns(columns, len(columns.names), 0)
+        values = columns.values(range(len(columns.names)))
+        named = _has_row_names(columns, values[0])
+        return _features(columns, columns.names[named:], values[named:])
 
 
-def _row_names(columns: Frame) -> list[str]:
-    """The first column, where a square matrix has one more that is not of numbers."""
-    if len(columns.names) != columns.rows + 1:
-        return []
-    first = next(columns.chunks([0]))[0]
-    if numbers(first)[1] is None:
-        return []
+def _has_row_names(columns: Frame, first: Values) -> bool:
+    """Whether the first column has the names of the rows of a square matrix."""
     names = columns.names[1:]
+    if len(names) != len(first) or numbers(first)[1] is None:
+        return False
     rows = [str(cell).strip() for cell in first]
     if rows != names and sorted(rows) == sorted(names):
         place = next(k for k, name in enumerate(names) if rows[k] != name)
@@ -164,83 +213,78 @@ def _row_names(columns: Frame) -> list[str]:
             f"{columns.path}: the rows are in another order than the columns, {shown(rows[place])} "
             f"where {shown(names[place])} belongs: sort them alike"
         )
-    return [columns.names[0]]
+    return True
 
 
 # --- columns ---------------------------------------------------------------------------
 
 
+def frame(source: Source, expected: Sequence[str] = (), ids: Collection[str] = ()) -> Frame | None:
+    """The columns of a file that has such; None for a file of arrays.
+
+    A first line of text with the names `expected` is a header, and one of `ids` alone is not.
+    """
+    if source.format in ("csv", "tsv"):
+        return text_frame(source, expected, ids)
+    if source.format == "excel":
+        return excel_frame(source, expected)
+    if source.format == "json lines":
+        return json_frame(source)
+    return arrow_frame(source) if source.format in ("parquet", "feather") else None
+
+
 def _from_frame(
     columns: Frame,
     source: Source,
-    label: str | None = None,
-    drop: Sequence[str] = (),
-    text: Sequence[str] = (),
-    unknown: bool = False,
+    label: str | None,
+    drop: Sequence[str],
+    text: Sequence[str],
+    unknown: bool,
 ) -> Table:
-    labelled = [] if label is None else [find(columns, label)]
-    spelled = [find(columns, name) for name in text]
-    left_out = {*labelled, *spelled, *(find(columns, name) for name in drop)}
+    labelled = find(columns, [] if label is None else [label])
+    spelled = find(columns, text)
+    left_out = {*labelled, *spelled, *find(columns, drop)}
     kept = [place for place in range(len(columns.names)) if place not in left_out]
-    names = [columns.names[place] for place in kept]
     if not kept and not spelled:
         raise _nothing_left(columns.path, label, drop)
-    texts = [*spelled, *labelled]
-    claim_columns(columns, len(kept), len(texts))
-    X = np.empty((columns.rows, len(kept)))
-    cells: list[list[Values]] = [[] for _ in texts]
-    start = 0
-    for chunk in columns.chunks([*kept, *texts], as_text=texts):
-        rows = slice(start, start + len(chunk[0]))
-        refuse_text(columns, names, chunk, start)
-        for place, values in enumerate(chunk[: len(kept)]):
-            X[rows, place] = _feature(columns, names[place], values, start)
-        for parts, values in zip(cells, chunk[len(kept) :], strict=True):
-            parts.append(values)
-        start = rows.stop
-    found = Table(X, names, None, None, str(source.path), source.format)
-    found = replace(
-        found,
-        texts={
-            columns.names[place]: as_spelled(joined(parts))
-            for place, parts in zip(spelled, cells, strict=False)
-        },
-    )
+    claim_columns(columns, len(kept), len(spelled) + len(labelled))
+    others = [*spelled, *labelled]
+    values = columns.values([*kept, *others], as_text=spelled, as_ids=labelled)
+    cells = dict(zip(others, values[len(kept) :], strict=True))
+    names = [columns.names[place] for place in kept]
+    X = _features(columns, names, values[: len(kept)])
+    texts = {columns.names[place]: as_spelled(cells[place]) for place in spelled}
+    found = Table(X, names, None, None, str(source.path), source.format, texts)
     if label is None:
         return found
-    name = columns.names[labelled[0]]
-    y = _labels(columns, name, joined([compact(part) for part in cells[-1]]), unknown)
-    return replace(found, y=y, label=name)
+    name, y = columns.names[labelled[0]], cells[labelled[0]]
+    gone = missing(y)
+    if gone.any() and not unknown:
+        raise FileError(
+            f"{columns.path}: the label column {shown(name)} has {int(gone.sum()):,} missing "
+            f"cell{'' if gone.sum() == 1 else 's'}, the first in "
+            f"{columns.place(int(gone.argmax()))}: fill them in or leave those rows out"
+        )
+    return replace(found, y=_with_gaps(columns.path, y), label=name)
 
 
-def _nothing_left(path: NameOfFile, label: str | None, drop: Sequence[str]) -> FileError:
-    beside = "" if label is None else f" beside the label {shown(label)}"
-    remedy = "drop fewer" if drop else "is it the right file, and its separator a usual one?"
-    return FileError(f"{path} has no column to learn from{beside}: {remedy}")
-
-
-def as_spelled(values: Values) -> NDArray[np.object_]:
-    """Cells as text, None where they are missing."""
-    found = np.empty(values.size, dtype=object)
-    gone = missing(values)
-    whole = values.dtype.kind == "f" and bool((values[~gone] % 1 == 0).all())
-    found[:] = [
-        None if out else str(int(value) if whole else value).strip()
-        for value, out in zip(values.tolist(), gone, strict=True)
-    ]
-    return found
-
-
-def refuse_text(columns: Frame, names: list[str], chunk: list[Values], start: int) -> None:
-    """Refuse every column of text at once, each with what it looks like."""
-    found = []
-    for name, values in zip(names, chunk, strict=False):
-        text = numbers(values)[1] if values.dtype == object else None
+def _features(columns: Frame, names: list[str], values: list[Values]) -> NDArray[np.float64]:
+    """Columns as a matrix; raises for all columns of text at once, with what each looks like."""
+    X = np.empty((columns.rows, len(names)))
+    texts = []
+    for place, cells in enumerate(values):
+        X[:, place], text = numbers(cells)
         if text is not None:
-            place = columns.place(start + text)
-            found.append(TextColumn(name, str(values[text]), place, looks_like(values)))
-    if found:
-        raise TextColumnsError(columns.path, found, len(names) - len(found))
+            where = columns.place(text)
+            texts.append(TextColumn(names[place], str(cells[text]), where, looks_like(cells)))
+    if texts:
+        raise TextColumnsError(columns.path, texts, len(names) - len(texts))
+    infinite = np.isinf(X).any(axis=0)
+    if infinite.any():
+        column = int(infinite.argmax())
+        row = columns.place(int(np.isinf(X[:, column]).argmax()))
+        raise _infinite(columns.path, row, f"column {shown(names[column])}")
+    return X
 
 
 def looks_like(values: Values) -> str:
@@ -259,28 +303,10 @@ def looks_like(values: Values) -> str:
     return "categories" if distinct <= max(FEW, len(cells) // 10) else "text"
 
 
-def _feature(columns: Frame, name: str, values: Values, start: int) -> NDArray[np.float64]:
-    found = numbers(values)[0]
-    endless = np.isinf(found)
-    if endless.any():
-        place = columns.place(start + int(endless.argmax()))
-        raise infinite(columns.path, place, f"column {shown(name)}")
-    return found
-
-
-def _labels(columns: Frame, name: str, values: Values, unknown: bool) -> NDArray[Any]:
+def _with_gaps(path: NameOfFile, values: Values) -> NDArray[Any]:
+    """Labels, with NaN or "" for missing ones."""
     gone = missing(values)
-    if gone.any() and not unknown:
-        raise FileError(
-            f"{columns.path}: the label column {shown(name)} has {int(gone.sum()):,} missing "
-            f"cell{'' if gone.sum() == 1 else 's'}, the first in "
-            f"{columns.place(int(gone.argmax()))}: fill them in or leave those rows out"
-        )
-    return _with_gaps(columns.path, values, gone)
-
-
-def _with_gaps(path: NameOfFile, values: Values, gone: NDArray[np.bool_]) -> NDArray[Any]:
-    known = settled(path, compact(values[~gone]))
+    known = settled(path, values[~gone])
     if not gone.any():
         return known
     text = known.dtype.kind == "U"
@@ -289,44 +315,93 @@ def _with_gaps(path: NameOfFile, values: Values, gone: NDArray[np.bool_]) -> NDA
     return y
 
 
+def _nothing_left(path: NameOfFile, label: str | None, drop: Sequence[str]) -> FileError:
+    other = "" if label is None else f" other than the label {shown(label)}"
+    remedy = "drop fewer" if drop else "is it the right file, and its separator a usual one?"
+    return FileError(f"{path} has no column to learn from{other}: {remedy}")
+
+
+def _infinite(path: NameOfFile, place: str, column: str) -> FileError:
+    return FileError(f"{path}: {place}, {column} is infinite: leave it empty or put a number")
+
+
 # --- arrays ----------------------------------------------------------------------------
+
+
+def matrix(source: Source, label: str | None = None) -> Matrix:
+    """The matrix of a file of arrays; `label` may name another array of the file."""
+    if source.format == "npy":
+        found = Matrix(_dense(read_npy(source), source.path))
+    elif source.format == "svmlight":
+        found = Matrix(*read_svmlight(source), SVMLIGHT_LABEL)
+    elif source.format == "matrix market":
+        found = Matrix(read_market(source))
+    else:
+        with archive(source) as arrays:
+            found = _from_archive(arrays, "y" if label is None else label)
+    X: Any = found.X
+    entries = X.data if sp.issparse(X) else X.ravel()
+    if np.isinf(entries).any():
+        first = int(np.isinf(entries).argmax())
+        row, column = divmod(first, X.shape[1])
+        if sp.issparse(X):
+            row, column = (int(np.searchsorted(X.indptr, first, "right")) - 1, X.indices[first])
+        raise _infinite(source.path, f"row {row}", f"column {column}")
+    return found
+
+
+def _from_archive(arrays: Archive, label: str) -> Matrix:
+    X: Numbers = (
+        read_sparse_parts(arrays)
+        if arrays.is_sparse
+        else _dense(arrays.array(arrays.main()), arrays.path)
+    )
+    names = arrays.column_names(X.shape[1])
+    if label not in arrays.names or arrays.shape(label) != X.shape[:1]:
+        return Matrix(X, names=names)
+    return Matrix(X, arrays.array(label), label, names)
+
+
+def _dense(array: NDArray[Any], path: NameOfFile) -> NDArray[np.float64]:
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or 0 in array.shape:
+        raise FileError(
+            f"{path} holds {array.dtype} of shape {array.shape}, where a table of numbers, with "
+            "rows and columns, belongs: reshape or convert it"
+        )
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _from_matrix(
     found: Matrix, source: Source, label: str | None, drop: Sequence[str], unknown: bool
 ) -> Table:
     X, y, name = found.X, found.y, found.label
-    names = found.names or counted_names(source.path, X.shape[1])
-    columns: Any = Numbered(source.path, names, found.names is not None)
-    left_out = {find(columns, column) for column in drop}
+    header = Header(found.names or counted_names(source.path, X.shape[1]), found.names is not None)
+    left_out = set(header.places(source.path, drop))
     if label is not None and label != found.label:
         if source.format == "svmlight":
             raise FileError(
                 f"{source.path} keeps its labels in front of each line: leave the label out, or "
                 f"call it {SVMLIGHT_LABEL!r}"
             )
-        place = find(columns, label)
-        y, name = _column(X, place), names[place]
+        (place,) = header.places(source.path, [label])
+        column: Any = X[:, [place]]
+        y = np.asarray(column.toarray() if sp.issparse(column) else column).ravel()
+        name = header.names[place]
         left_out.add(place)
+    names = header.names
     if left_out:
         kept = [place for place in range(len(names)) if place not in left_out]
         X, names = X[:, kept], [names[place] for place in kept]
     if not names:
         raise _nothing_left(source.path, label, drop)
-    labels = None if y is None else _plain_labels(source.path, y, unknown)
+    labels = None if y is None else _array_labels(source.path, y, unknown)
     return Table(X, names, labels, name, str(source.path), source.format)
 
 
-def _column(X: Any, place: int) -> NDArray[np.float64]:
-    column = X[:, [place]]
-    return np.asarray(column.toarray() if sp.issparse(column) else column).ravel()
-
-
-def _plain_labels(path: NameOfFile, y: NDArray[Any], unknown: bool) -> NDArray[Any]:
+def _array_labels(path: NameOfFile, y: NDArray[Any], unknown: bool) -> NDArray[Any]:
     if y.dtype.kind == "S":
         return strings(path, [cell.decode(errors="replace") for cell in y.tolist()])
-    if y.dtype.kind == "U":
-        return y
     if y.dtype.kind == "f":
-        return _with_gaps(path, y.astype(np.float64), np.isnan(y) & unknown)
-    return y.astype(np.int64)
+        values = y.astype(np.float64)
+        return _with_gaps(path, values) if unknown else settled(path, values)
+    return y if y.dtype.kind == "U" else y.astype(np.int64)

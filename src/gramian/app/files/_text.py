@@ -1,4 +1,4 @@
-"""CSV and TSV: what parts the cells, whether there is a header, the cells some rows at a time."""
+"""CSV and TSV: the separator of cells, the header, and the columns by pandas."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ from typing import Any
 
 import numpy as np
 
-from gramian.app.files import _frames
-from gramian.app.files._columns import Values, number_of, unique_names
+from gramian.app.files import _source
+from gramian.app.files._columns import Values, compact, number_of, unescaped, unique_names
 from gramian.app.files._errors import FileError, NameOfFile, parsing, shown
-from gramian.app.files._formulas import unescaped
+from gramian.app.files._frames import library
 from gramian.app.files._source import Source
 
-DELIMITERS = ("::", "\t", ";", "|", ",", " ")
-"""What parts cells, in the order they are tried; a space stands for any run of blanks."""
+DELIMITERS = {
+    "::": "::",
+    "\t": "tabs",
+    ";": "semicolons",
+    "|": "bars",
+    ",": "commas",
+    " ": "blanks",
+}
+"""Separators of cells and their names, in the order of preference; a space is a run of blanks."""
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 UNQUOTED = (" ", "::")
-COMMENT = "#"
 MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
+"""Rows from which the layout is detected."""
+
 TITLE = 8
 """Lines of a title at most."""
 
 HEADER_CHANCE = 0.01
 """The probability up to which a first row of texts that do not occur below is taken for a header:
 a row of data is misread in one of a hundred such files at most."""
-
-CHUNK_CELLS = 1 << 20
 
 Record = tuple[int, list[str]]
 """The number of a line, and the cells that begin there."""
@@ -62,40 +67,56 @@ class TextFrame:
 
     @property
     def layout(self) -> tuple[str, ...]:
-        """Where the names are, and how the cells are separated."""
         line = self.source.skipped + 1
         where = f"line {line}" if not self.above else f"the comment above line {line}"
-        cells = f"cells separated by {SEPARATORS.get(self.delimiter, self.delimiter)}"
         decimal = ", decimal commas" if self.decimal == "," else ""
-        wide = self.source.converted is not None
-        encoding = "UTF-16 or UTF-32" if wide else self.source.encoding.upper()
-        return where, f"{cells}{decimal}, {encoding}"
-
-    def about(self, most: float) -> int:
-        """The number of lines; beyond `most` by the length of those so far."""
-        lines = read = 0
-        for piece in self.source.pieces():
-            lines += piece.count(b"\n")
-            read += len(piece)
-            if lines > most:
-                return lines * self.source.size // read
-        return lines
+        cells = f"cells separated by {DELIMITERS.get(self.delimiter, self.delimiter)}{decimal}"
+        return where, f"{cells}, {self.source.encoding.upper()}"
 
     @cached_property
     def rows(self) -> int:
         """The number of rows, each as wide as the first; a warning where some end early."""
-        even = self._even_rows()
-        if even:
-            return even
-        width, rows = len(self.names), 0
+        return self._even_rows() or self._checked_rows()
+
+    def _even_rows(self) -> int | None:
+        """The number of rows where every line has as many cells and none is quoted; None otherwise.
+
+        Counting separators in blocks of the file takes a sixth of the time of splitting lines.
+        """
+        mark, width, rows = self.delimiter.encode(), len(self.names) - 1, -self._heads
+        if mark == b" " or width == 0:
+            return None
+        sep = 0 if mark == b"::" else ord(mark)
+        with self.source.open() as file:
+            while block := file.read(_source.PIECE) + file.readline():
+                if b'"' in block or b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
+                    return None
+                if mark == b"::":
+                    block = block.replace(mark, b"\0")
+                    if b":" in block:
+                        return None
+                codes = np.frombuffer(block.rstrip(b"\n") + b"\n", dtype=np.uint8)
+                ends, marks = np.flatnonzero(codes == ord("\n")), np.flatnonzero(codes == sep)
+                if (np.diff(np.searchsorted(marks, ends), prepend=0) != width).any():
+                    return None
+                rows += ends.size
+        return rows
+
+    def _checked_rows(self) -> int:
+        """The number of rows, counted line by line."""
+        width, rows, line = len(self.names), 0, 0
         short: list[int] = []
         for line, cells in self.records():
             if len(cells) != width:
-                if not self._may_end_early(len(cells)):
+                # the missing cells are the last ones, except where blanks separate them
+                early = self.headed and self.delimiter not in UNQUOTED and 1 < len(cells) < width
+                if not early:
                     raise self._unlike(line, len(cells))
                 short.append(line)
             if self.delimiter == "::" and any(":" in cell for cell in cells):
-                raise FileError(f"{self.path}: line {line} has a colon in a cell: part it by tabs")
+                raise FileError(
+                    f"{self.path}: line {line} has a colon in a cell: separate cells by tabs"
+                )
             rows += 1
         if rows == 0:
             raise FileError(f"{self.path} has a header and no rows: is it the whole file?")
@@ -104,44 +125,14 @@ class TextFrame:
         if short:
             many = f"{len(short)} rows end" if len(short) > 1 else "a row ends"
             warnings.warn(
-                f"{self.path}: {many} before the last column, the first in line {short[0]}; what "
-                "is not there is missing",
+                f"{self.path}: {many} before the last column, the first in line {short[0]}; the "
+                "cells after its end are missing",
                 stacklevel=2,
             )
         return rows
 
-    def _even_rows(self) -> int | None:
-        """The number of rows where every line has as many cells and none is quoted; None otherwise.
-
-        It counts separators in whole blocks of the file, many times faster than line by line.
-        """
-        mark, width = self.delimiter.encode(), len(self.names) - 1
-        if len(mark) > 1 or mark == b" " or width == 0:
-            return None
-        rows, rest = -self._heads, b""
-        for piece in chain(self.source.pieces(), [b"\n"]):
-            lines, end, rest = (rest + piece).rpartition(b"\n")
-            if not end:
-                continue
-            block = lines + end
-            if b'"' in block or b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
-                return None
-            codes = np.frombuffer(block, dtype=np.uint8)
-            ends, marks = np.flatnonzero(codes == ord(end)), np.flatnonzero(codes == ord(mark))
-            cells = np.diff(np.searchsorted(marks, ends), prepend=0)
-            if piece == b"\n" and len(lines) == 0:
-                break  # the end of the last line
-            if (cells != width).any():
-                return None
-            rows += ends.size
-        return rows
-
-    def _may_end_early(self, cells: int) -> bool:
-        """Whether what a short row lacks is its end: not where blanks part, nor in a line alone."""
-        return self.headed and self.delimiter not in UNQUOTED and 1 < cells < len(self.names)
-
     def _unlike(self, line: int, cells: int) -> FileError:
-        """The error for a row of another width, the first line being the odd one where it is."""
+        """The error for a row of another width than the first."""
         widths = {len(row) for _, row in islice(self.records(), SAMPLED)}
         first = f"line {self.source.skipped + 1}" if self.source.skipped else "the first"
         remedy = "; make the rows alike"
@@ -152,7 +143,7 @@ class TextFrame:
 
     @property
     def _heads(self) -> int:
-        """Lines of the table that are its header."""
+        """Rows of the table that are its header."""
         return int(self.headed and not self.above)
 
     def records(self) -> Iterator[Record]:
@@ -160,60 +151,44 @@ class TextFrame:
         return islice(_records(self.path, self.source.lines(), self.delimiter), self._heads, None)
 
     def place(self, row: int) -> str:
-        """Where a row is, for people."""
         return f"line {next(islice(self.records(), row, None))[0]}"
 
-    def chunks(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> Iterator[list[Values]]:
-        """Some columns of some rows after others; those `as_text` as they are spelled."""
-        read = 0
-        with self.source.open() as file, self._parser(file, columns, as_text) as parser:
-            while read < self.rows:
-                with parsing(self.path, self.source.format):
-                    chunk = next(parser)
-                read += len(chunk)
-                if read > self.rows:
-                    raise self._lost(read)
-                yield [
-                    _values(chunk[self._step * column], "." if column in as_text else self.decimal)
-                    for column in columns
-                ]
-            with parsing(self.path, self.source.format):
-                if next(parser, None) is not None:
-                    raise self._lost(read)
-
-    def _lost(self, read: int) -> FileError:
-        return FileError(
-            f"{self.path} has {self.rows:,} rows or {read:,} and more, by the way its quotes and "
-            "blanks are read: write it again with plain quotes"
-        )
-
-    def _parser(self, file: Any, columns: Sequence[int], as_text: Sequence[int]) -> Any:
-        pandas = _frames.pandas(f"reading {self.source.format.upper()}")
-        fields = self._step * (len(self.names) - 1) + 1
-        with parsing(self.path, self.source.format):
-            return pandas.read_csv(
+    def values(
+        self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
+    ) -> list[Values]:
+        rows, texts = self.rows, {*as_text, *as_ids}
+        pandas = library("pandas", f"reading {self.source.format.upper()}")
+        version = tuple(int(part) for part in pandas.__version__.split(".")[:2])
+        exact = {} if version >= (3, 1) else {"float_precision": "round_trip"}
+        step = len(self.delimiter)  # "::" is read as two separators, with an empty cell between
+        with parsing(self.path, self.source.format), self.source.open() as file:
+            frame = pandas.read_csv(
                 file,
                 sep=r"\s+" if self.delimiter == " " else self.delimiter[0],
                 header=0 if self._heads else None,
-                names=range(fields),
-                usecols=[self._step * column for column in columns],
-                dtype={self._step * column: str for column in as_text},
+                names=range(step * (len(self.names) - 1) + 1),
+                usecols=[step * column for column in columns],
+                dtype={step * column: str for column in texts},
                 index_col=False,
-                chunksize=max(1, CHUNK_CELLS // fields),
                 keep_default_na=False,
                 na_values=list(MISSING),
                 skipinitialspace=True,
                 decimal=self.decimal,
                 quoting=csv.QUOTE_NONE if self.delimiter == "::" else csv.QUOTE_MINIMAL,
                 low_memory=False,
-                encoding=self.source.encoding,
-                **_frames.exact_floats(pandas),
+                **exact,
             )
-
-    @property
-    def _step(self) -> int:
-        """A double colon is read as two, with an empty cell between: pandas parts by one byte."""
-        return len(self.delimiter)
+        if len(frame) != rows:
+            raise FileError(
+                f"{self.path} has {rows:,} rows or {len(frame):,}, by the way its quotes and "
+                "blanks are read: write it again with plain quotes"
+            )
+        found: dict[int, Values] = {}
+        for column in dict.fromkeys(columns):  # texts take much memory: one column at a time
+            decimal = "." if column in texts else self.decimal
+            values = _values(frame.pop(step * column), decimal)
+            found[column] = compact(values) if column in as_ids else values
+        return [found[column] for column in columns]
 
 
 def text_frame(
@@ -221,32 +196,33 @@ def text_frame(
 ) -> TextFrame:
     """The layout of a file, from its first lines.
 
-    With one of the names `expected` the first is a header; where all its cells are `ids` it is
-    none.
+    A first line with one of the names `expected` is a header; one whose cells are all `ids` is not.
     """
-    source, said = _told_delimiter(source)
-    source, comments = _uncommented(source)
+    path = source.path
+    said = SEP.fullmatch(
+        next(source.lines(), (0, ""))[1].strip('"')
+    )  # as Excel writes and reads it
+    source, comments = _uncommented(source if said is None else source.after(1))
     source = _without_counts(source)
     lines = [(n, line) for n, line in islice(source.lines(), SAMPLED) if line.strip()]
     if not lines:
-        raise FileError(f"{source.path} is empty, or begins with blank lines only: fetch it again")
-    given = said or ("\t" if source.format == "tsv" else None)
-    delimiter = given or _delimiter(source.path, lines)
-    source, delimiter = _untitled(source, lines, delimiter, given)
-    first, *later = [
-        cells for _, cells in islice(_records(source.path, source.lines(), delimiter), SAMPLED)
-    ]
-    decimal = _decimal(source.path, delimiter, later)
+        raise FileError(f"{path} is empty, or begins with blank lines only: fetch it again")
+    given = said[1] if said else "\t" if source.format == "tsv" else None
+    source, delimiter = _untitled(source, lines, given)
+    first, *later = _cells(path, source.lines(), delimiter)
+    decimal = _decimal(path, delimiter, later)
     above = _names_above(comments, delimiter, first, later, decimal)
-    _tell_comments(source.path, len(comments) - bool(above))
+    if count := len(comments) - bool(above):
+        which = "line begins with # and is" if count == 1 else f"{count} lines begin with # and are"
+        warnings.warn(f"{path}: the first {which} left out", stacklevel=2)
     if above:
-        names = unique_names(source.path, above)
-        return TextFrame(source, delimiter, True, names, decimal, above=True)
-    if _is_short_header(first, later):
+        return TextFrame(source, delimiter, True, unique_names(path, above), decimal, above=True)
+    short = len(later) > 1 and {len(row) for row in later} == {len(first) + 1}
+    if short and all(map(_is_name, first)):  # R's write.table does not name the row names
         first = ["", *first]
     headed = has_header(source, first, later, expected, decimal, ids)
     names = list(map(unescaped, first)) if headed else [f"x{k}" for k in range(len(first))]
-    return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
+    return TextFrame(source, delimiter, headed, unique_names(path, names), decimal)
 
 
 def has_header(
@@ -260,9 +236,12 @@ def has_header(
     """Whether the first row of a table has the names of its columns."""
     if source.options.header is not None:
         return source.options.header
-    if all(unescaped(cell.strip()) in ids for cell in first):
+    cells = [unescaped(cell.strip()) for cell in first]
+    if all(cell in ids for cell in cells):
         return False
-    if _has_names(first, expected) or _is_header(first, later, decimal):
+    if any(_is_name(name) and name in cells for name in expected):
+        return True
+    if _is_header(first, later, decimal):
         return True
     if counts_columns(first) and not any(map(counts_columns, later)):
         why = "its numbers count the columns"
@@ -313,12 +292,6 @@ def chance_of_new_values(first: list[str], later: list[list[str]]) -> float:
     return chance
 
 
-def _is_short_header(first: list[str], later: list[list[str]]) -> bool:
-    """Whether every row has one cell more than the first, as R's write.table leaves it."""
-    widths = {len(row) for row in later}
-    return len(later) > 1 and widths == {len(first) + 1} and all(map(_is_name, first))
-
-
 def _without_counts(source: Source) -> Source:
     """The file without a first line that counts its rows and features, as scikit-learn's have.
 
@@ -346,70 +319,64 @@ def _without_counts(source: Source) -> Source:
 
 def _uncommented(source: Source) -> tuple[Source, list[str]]:
     """The file without the lines above it that begin with #, and these."""
-    lines = [
-        line for _, line in takewhile(lambda numbered: _is_comment(numbered[1]), source.lines())
-    ]
+    texts = (line for _, line in source.lines())
+    lines = list(takewhile(lambda line: line.startswith("#") or not line.strip(), texts))
     comments = [line for line in lines if line.strip()]
     rest = source.after(len(lines)) if comments else source
     if next(rest.lines(), None) is None:
-        return source, []  # nothing else: texts that begin so
+        return source, []  # there is nothing else: the texts of the table begin with #
     return rest, comments
-
-
-def _is_comment(line: str) -> bool:
-    return line.startswith(COMMENT) or not line.strip()
-
-
-def _tell_comments(path: NameOfFile, count: int) -> None:
-    if count > 0:
-        which = "line begins with # and is" if count == 1 else f"{count} lines begin with # and are"
-        warnings.warn(f"{path}: the first {which} left out", stacklevel=2)
 
 
 def _names_above(
     comments: list[str], delimiter: str, first: list[str], later: list[list[str]], decimal: str
 ) -> list[str]:
     """The names in the last comment, one for every column, where no other header follows."""
-    comment = comments[-1].lstrip(COMMENT).strip() if comments else ""
+    comment = comments[-1].lstrip("#").strip() if comments else ""
     names = comment.split() if delimiter == " " else [n.strip() for n in comment.split(delimiter)]
     width = max(map(len, [first, *later]))
     named = len(names) > 1 and len(names) == width and all(map(_is_name, names))
     return names if named and not _is_header(first, later, decimal) else []
 
 
-def _told_delimiter(source: Source) -> tuple[Source, str | None]:
-    """What a first line sep=; says, which Excel writes and reads, and the file without it."""
-    first = next((line for _, line in source.lines()), "")
-    said = SEP.fullmatch(first.strip('"'))
-    return (source, None) if said is None else (source.after(1), said[1])
-
-
 def _untitled(
-    source: Source, lines: list[tuple[int, str]], delimiter: str, given: str | None
+    source: Source, lines: list[tuple[int, str]], given: str | None
 ) -> tuple[Source, str]:
     """The file without the lines of a title above the table, and the separator of its cells."""
     for count in range(1, min(TITLE, len(lines) - 2) + 1):
-        rest = lines[count:]
-        parting = given or _delimiter(source.path, rest)
-        widths = {len(cells) for _, cells in _records(source.path, iter(rest), parting)}
+        delimiter = given or _delimiter(source.path, lines[count:])
+        below = _cells(source.path, iter(lines[count:]), delimiter)
+        widths = {len(row) for row in below}
         if len(widths) > 1 or widths == {1}:
             continue
-        above = [cells for _, cells in _records(source.path, iter(lines[:count]), parting)]
-        below = [cells for _, cells in _records(source.path, iter(rest), parting)]
-        if not all(_is_title(cells, max(widths)) for cells in above):
+        above = _cells(source.path, iter(lines[:count]), delimiter)
+        if not all(_is_title(row, max(widths)) for row in above):
             break
-        if not _begins(below):
-            continue
-        _tell_title(source.path, count)
-        return source.after(rest[0][0] - source.skipped - 1), parting
-    return source, delimiter
+        if _begins(below):
+            _warn_of_title(source.path, count)
+            return source.after(lines[count][0] - source.skipped - 1), delimiter
+    return source, given or _delimiter(source.path, lines)
+
+
+def layout(source: Source, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
+    """How many rows of cells are a title, and whether the next is a header."""
+    count = 0
+    while count < min(TITLE, len(rows) - 2) and _is_title(rows[count], len(rows[0])):
+        count += 1
+    if count and _begins(rows[count : count + SAMPLED]):
+        _warn_of_title(source.path, count)
+    else:
+        count = 0
+    first, *later = rows[count : count + SAMPLED]
+    return count, has_header(source, first, later, expected)
 
 
 def _is_title(cells: list[str], width: int) -> bool:
-    """One cell of words, or two, above a table of more columns."""
+    """Whether a row has one cell of words, or two, above a table of more columns."""
     filled = [cell for cell in cells if cell.strip()]
     few = len(filled) <= 1 or (len(cells) != width and len(filled) <= 2)
-    return few and width > max(1, len(filled)) and not any(number_of(cell) for cell in filled)
+    numeric = any(re.search(r"\d", cell) and not any(map(str.isalpha, cell)) for cell in filled)
+    return few and width > max(1, len(filled)) and not numeric
 
 
 def _begins(rows: list[list[str]]) -> bool:
@@ -419,30 +386,16 @@ def _begins(rows: list[list[str]]) -> bool:
     return filled and any(_is_header(first, later, decimal) for decimal in ".,")
 
 
-def _tell_title(path: NameOfFile, count: int) -> None:
+def _warn_of_title(path: NameOfFile, count: int) -> None:
     which = "line is" if count == 1 else f"{count} lines are"
     warnings.warn(f"{path}: the first {which} taken for a title and left out", stacklevel=2)
 
 
-def layout(source: Source, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
-    """How many rows of cells are a title, and whether the next is a header."""
-    width = len(rows[0])
-    count = 0
-    while count < min(TITLE, len(rows) - 2) and _is_title(rows[count], width):
-        count += 1
-    count = count if _begins(rows[count : count + SAMPLED]) else 0
-    if count:
-        _tell_title(source.path, count)
-    first, *later = rows[count : count + SAMPLED]
-    return count, has_header(source, first, later, expected)
-
-
 def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
-    """A comma where numbers have one, and none a point; inside quotes where cells are parted so."""
+    """A comma where numbers have one and none has a point; in quotes where it separates cells."""
     cells = [cell.strip() for row in rows for cell in row]
     commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
-    points = any("." in cell and number_of(cell) is not None for cell in cells)
-    if not commas or points:
+    if not commas or any("." in cell and number_of(cell) is not None for cell in cells):
         return "."
     if delimiter == "," and all(map(THOUSANDS.fullmatch, commas)):
         raise FileError(
@@ -453,7 +406,7 @@ def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
 
 
 def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
-    """The first that parts every line into as many cells, two at least, or none into more."""
+    """The first that splits every line into as many cells, two at least, or none into more."""
     best = ragged = ""
     for delimiter in reversed(DELIMITERS):
         widths = [len(cells) for _, cells in _records(path, iter(lines), delimiter)]
@@ -478,55 +431,44 @@ def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
     )
 
 
-def _has_names(first: list[str], expected: Sequence[str]) -> bool:
-    """Whether the first row has a name that was asked for."""
-    cells = {unescaped(cell.strip()) for cell in first}
-    return any(_is_name(name) and name in cells for name in expected)
-
-
 def _is_name(cell: str) -> bool:
     text = cell.strip()
     return text not in MISSING and number_of(text) is None and any(map(str.isalpha, text))
 
 
+def _cells(path: NameOfFile, lines: Iterator[tuple[int, str]], delimiter: str) -> list[list[str]]:
+    """The cells of the first rows."""
+    return [cells for _, cells in islice(_records(path, lines, delimiter), SAMPLED)]
+
+
 def _records(
     path: NameOfFile, lines: Iterator[tuple[int, str]], delimiter: str
 ) -> Iterator[Record]:
-    """The cells of each line that is not blank; in quotes they may go on over several."""
+    """The cells of each line that is not blank; a quoted cell may continue on the next lines."""
     blank = " " if delimiter == "\t" else None
     for number, line in lines:
         if not line.strip(blank):
             continue
-        if delimiter == " " and '"' not in line:
-            yield number, line.split()
-        elif delimiter == " ":
-            spaced = " ".join(line.split("\t")).strip()
-            yield number, _quoted(path, number, iter([spaced]), delimiter)
-        elif '"' in line and delimiter not in UNQUOTED:
-            yield (
-                number,
-                _quoted(path, number, chain([line], (more for _, more in lines)), delimiter),
-            )
-        else:
-            yield number, line.split(delimiter)
-
-
-def _quoted(path: NameOfFile, number: int, lines: Iterator[str], delimiter: str) -> list[str]:
-    ended = (line + "\n" for line in lines)
-    try:
-        return next(csv.reader(ended, delimiter=delimiter, skipinitialspace=True))
-    except csv.Error:
-        raise FileError(
-            f"{path}: a cell of line {number} has more than {csv.field_size_limit():,} characters: "
-            "is a quote never closed?"
-        ) from None
+        if '"' not in line or delimiter == "::":
+            yield number, line.split(None if delimiter == " " else delimiter)
+            continue
+        more = chain([line], (later for _, later in lines))
+        if delimiter == " ":
+            more = chain([" ".join(line.split("\t")).strip()])
+        try:
+            ended = (text + "\n" for text in more)
+            yield number, next(csv.reader(ended, delimiter=delimiter, skipinitialspace=True))
+        except csv.Error:
+            raise FileError(
+                f"{path}: a cell of line {number} has more than {csv.field_size_limit():,} "
+                "characters: is a quote never closed?"
+            ) from None
 
 
 def _values(column: Any, decimal: str) -> Values:
     """Numbers as they are; everything else as text, None where it is missing.
 
-    Escaped formulas are taken for their text. A number beside texts has a decimal point, whatever
-    its mark was.
+    The apostrophe of escaped formulas is removed. A number among texts gets a decimal point.
     """
     if column.dtype.kind in "iuf":
         return np.asarray(column)

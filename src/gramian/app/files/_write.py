@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.app.files import _frames
-from gramian.app.files._contents import NPZ_NAMES
+from gramian.app.files._arrays import NPZ_NAMES
+from gramian.app.files._columns import escaped
 from gramian.app.files._errors import FileError, NameOfFile, claim, writing
-from gramian.app.files._formulas import escaped
+from gramian.app.files._frames import library
 from gramian.common.storage import replacing
 
 WRITTEN = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".npy", ".npz", ".parquet", ".pq")
@@ -42,35 +41,51 @@ def write_table(
     path : str or path
         Ends with .csv, .tsv (or these with .gz), .npy, .npz or .parquet.
     X : array or sparse matrix of shape (n, d)
-        Sparse matrices stay so in NPZ files, and are written out in the others.
+        Sparse matrices stay sparse in NPZ files, and are written as dense ones in the others.
     columns : sequence of str, optional
-        The names of the d columns, "x0", "x1", … unless given; NPY files have none.
+        The names of the d columns, default "x0", "x1", …; NPY files have none.
     first, extra : mappings of str to array of shape (n,), optional
         More columns, of numbers or strings, before and after; arrays of their own in NPZ files.
     escape : bool
         Whether text in CSV and TSV files that begins with =, +, -, @, a tab or a line break, and is
-        no number, gets an apostrophe before it, so that a spreadsheet takes it for text and not for
-        a formula. `read_table` and the other readers of gramian take it away again.
+        no number, gets an apostrophe before it, so that a spreadsheet does not take it for a
+        formula. The readers of gramian remove it.
     """
     ending = next((end for end in WRITTEN if str(path).lower().endswith(end)), None)
     if ending is None:
         raise FileError(f"{path} cannot be written: end its name with one of {', '.join(WRITTEN)}")
     table = X if sp.issparse(X) else np.asarray(X)
-    lead = len(first or {})
-    more = {name: np.asarray(values) for name, values in {**(first or {}), **(extra or {})}.items()}
     names = [f"x{place}" for place in range(table.shape[1])] if columns is None else list(columns)
+    lead = {name: np.asarray(values) for name, values in (first or {}).items()}
+    more = {**lead, **{name: np.asarray(values) for name, values in (extra or {}).items()}}
     _check(table, names, more)
     with writing(path), replacing(Path(path).resolve()) as file:
         if ending == ".npy":
-            _write_npy(path, file, table, more)
+            if more:
+                raise FileError(
+                    f"{path} cannot be written: .npy is one array; name it .npz or .csv"
+                )
+            np.save(file, _dense(path, table), allow_pickle=False)
         elif ending == ".npz":
             _write_npz(file, table, names if columns is not None else None, more)
         elif ending in (".parquet", ".pq"):
-            _write_parquet(path, file, table, names, more, lead)
+            arrow = library("pyarrow", "writing Parquet")
+            own = dict(zip(names, _dense(path, table).T, strict=True))
+            ordered = {**lead, **own, **more}
+            arrays = {name: arrow.array(np.ascontiguousarray(_plain(ordered[name])))
+                      for name in ordered}  # fmt: skip
+            library("pyarrow.parquet", "writing Parquet").write_table(arrow.table(arrays), file)
         else:
             delimiter = "\t" if ending.startswith(".tsv") else ","
-            with _text(file, ending.endswith(".gz")) as text:
-                write_rows(text, table, names, more, lead, delimiter, escape=escape)
+            # without the time of writing, so that the same table gives the same bytes
+            target: Any = (
+                gzip.GzipFile("", "wb", fileobj=file, mtime=0) if ending.endswith(".gz") else file
+            )
+            text = io.TextIOWrapper(target, encoding="utf-8", newline="")
+            write_rows(text, table, names, more, len(lead), delimiter, escape=escape)
+            text.detach()
+            if target is not file:
+                target.close()
 
 
 def _check(X: Any, names: list[str], extra: Extra) -> None:
@@ -96,22 +111,15 @@ def _dense(path: NameOfFile, X: Any) -> NDArray[Any]:
     return np.asarray(X.toarray())
 
 
-def _write_npy(path: NameOfFile, file: IO[bytes], X: Any, extra: Extra) -> None:
-    if extra:
-        raise FileError(f"{path} cannot be written: .npy is one array; name it .npz or .csv")
-    np.save(file, _dense(path, X), allow_pickle=False)
-
-
 def _write_npz(file: IO[bytes], X: Any, names: list[str] | None, extra: Extra) -> None:
     parts = {name: _plain(values) for name, values in extra.items()}
     if names is not None:
         parts[NPZ_NAMES] = np.array(names, dtype=np.str_)
+    own = {"X": X}
     if sp.issparse(X):
         rows = sp.csr_matrix(X)
-        kept = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
-        own = {**kept, "shape": np.array(rows.shape), "format": np.array(b"csr")}
-    else:
-        own = {"X": X}
+        own = {key: getattr(rows, key) for key in ("data", "indices", "indptr")}
+        own |= {"shape": np.array(rows.shape), "format": np.array(b"csr")}
     if clash := sorted({*own} & {*parts}):
         raise ValueError(f"an extra array cannot be called {clash[0]!r} in an .npz file")
     np.savez(file, allow_pickle=False, **own, **parts)
@@ -120,26 +128,6 @@ def _write_npz(file: IO[bytes], X: Any, names: list[str] | None, extra: Extra) -
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
     """Strings for objects: a file of arrays holds no Python objects."""
     return values.astype(np.str_) if values.dtype == object else values
-
-
-def _write_parquet(
-    path: NameOfFile, file: IO[bytes], X: Any, names: list[str], extra: Extra, lead: int
-) -> None:
-    arrow, parquet = _frames.parquet("writing Parquet")
-    table = _dense(path, X)
-    others = [_plain(values) for values in extra.values()]
-    values = [*others[:lead], *table.T, *others[lead:]]
-    parquet.write_table(
-        arrow.table(
-            [arrow.array(np.ascontiguousarray(column)) for column in values],
-            names=_in_order(names, extra, lead),
-        ),
-        file,
-    )
-
-
-def _in_order(names: list[str], extra: Extra, lead: int) -> list[str]:
-    return [*list(extra)[:lead], *names, *list(extra)[lead:]]
 
 
 def write_rows(
@@ -153,32 +141,19 @@ def write_rows(
     escape: bool = True,
 ) -> None:
     """The header and the rows of a table as text, `lead` of the extra columns in front."""
-    cells: Any = escaped if escape else _same
+
+    def cells(row: Sequence[Any]) -> list[Any]:
+        return list(map(escaped, row)) if escape else list(row)
+
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(map(cells, _in_order(names, extra, lead)))
-    own = cells if X.dtype.kind in "OU" else _same
+    writer.writerow(cells([*list(extra)[:lead], *names, *list(extra)[lead:]]))
+    own = cells if X.dtype.kind in "OU" else list
     for start in range(0, X.shape[0], ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         some = X[rows].toarray() if sp.issparse(X) else X[rows]
-        others = [[cells(cell) for cell in values[rows].tolist()] for values in extra.values()]
+        others = [cells(values[rows].tolist()) for values in extra.values()]
         writer.writerows(
-            [*more[:lead], *map(own, row), *more[lead:]]
+            [*more[:lead], *own(row), *more[lead:]]
             for row, *more in zip(some.tolist(), *others, strict=True)
         )
-
-
-def _same(cell: Any) -> Any:
-    return cell
-
-
-@contextmanager
-def _text(file: IO[bytes], gzipped: bool) -> Iterator[IO[str]]:
-    """Text into an open file, which stays open; gzipped without the hour, so always the same."""
-    target: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if gzipped else file
-    text = io.TextIOWrapper(target, encoding="utf-8", newline="")
-    yield text
     text.flush()
-    if gzipped:
-        text.close()
-    else:
-        text.detach()
