@@ -16,7 +16,7 @@ maps validate them once, when they are built.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -218,28 +218,53 @@ def gather_entries(
     U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
 ) -> NDArray[np.float64]:
     """½ (u_i·v_j + u_j·v_i) for every pair; half the work when `V is U`."""
-    return _gather("gather_entries", _entries_of_block, U, V, rows, cols, compiled)
-
-
-def gather_distances(
-    U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
-) -> NDArray[np.float64]:
-    """(u_i − u_j)·(v_i − v_j) for every pair; half the work when `V is U`."""
-    return _gather("gather_distances", _distances_of_block, U, V, rows, cols, compiled)
+    z = gather_products(U, V, rows, cols, compiled=compiled)
+    return z if V is U else 0.5 * (z + gather_products(V, U, rows, cols, compiled=compiled))
 
 
 def gather_products(
     U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
 ) -> NDArray[np.float64]:
     """u_i·v_j for every pair of a row of U and a row of V."""
-    U, V = _as_factor(U), _as_factor(V)
-    z = np.empty(rows.size)
-    if worth_compiling(compiled, rows.size * U.shape[1]):
-        far = _lie_far(V, cols)
-        _launch("gather_entries", rows.size, z.size * U.shape[1], U, V, True, far, rows, cols, z)
-    else:
-        for block in _blocks(rows.size, U.shape[1]):
-            z[block] = _row_dots(U.take(rows[block], axis=0), V.take(cols[block], axis=0))
+    return _gather(U, V, rows, cols, compiled, distances=False)
+
+
+def gather_distances(
+    U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
+) -> NDArray[np.float64]:
+    """(u_i − u_j)·(v_i − v_j) for every pair; half the work when `V is U`."""
+    return _gather(U, V, rows, cols, compiled, distances=True)
+
+
+def _gather(
+    U: Floats,
+    V: Floats,
+    rows: Indices,
+    cols: Indices,
+    compiled: bool | None,
+    *,
+    distances: bool,
+) -> NDArray[np.float64]:
+    same = V is U
+    U = _as_factor(U)
+    V = U if same else _as_factor(V)
+    if U.dtype != V.dtype:
+        U, V = U.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
+    rows, cols = index_array(rows), index_array(cols)
+    z, rank = np.empty(rows.size), U.shape[1]
+    if worth_compiling(compiled, z.size * rank):
+        far = _lie_far(U, rows) or _lie_far(V, cols)
+        _launch("gather", z.size, z.size * rank, U, V, distances, same, far, rows, cols, z)
+        return z
+    step = max(1, BLOCK_ELEMENTS // max(1, rank))
+    for start in range(0, z.size, step):
+        i, j = rows[start : start + step], cols[start : start + step]
+        if distances:
+            A = _row_differences(U, i, j)
+            B = A if same else _row_differences(V, i, j)
+        else:
+            A, B = U.take(i, axis=0), V.take(j, axis=0)
+        z[start : start + step] = np.einsum("ij,ij->i", A, B, dtype=np.float64)
     return z
 
 
@@ -249,7 +274,7 @@ def scatter_entries(
     """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V; a diagonal entry counts once."""
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
-        return _scatter_compiled("scatter_entries", w, V, pattern)
+        return _scatter_compiled(0.5 * w, V, pattern, laplacian=False)
     found: Floats = pattern.to_multiply((0.5 * w).astype(V.dtype)) @ V
     return found
 
@@ -260,7 +285,7 @@ def scatter_distances(
     """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V: the Laplacian of the weighted pairs, times V."""
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
-        return _scatter_compiled("scatter_distances", w, V, pattern)
+        return _scatter_compiled(w, V, pattern, laplacian=True)
     adjacency = pattern.to_multiply(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
@@ -331,9 +356,8 @@ def triangular_solve(
     In both cases each row of the result is a sum over rows computed before.
     """
     kernels = importlib.import_module("gramian.arrays._kernels")
-    solve = kernels.solve_upper if transposed else kernels.solve_lower
     found = np.array(B, dtype=np.float64, order="C")
-    solve(C.indptr, C.indices, C.data, found)
+    kernels.solve_triangular(C.indptr, C.indices, C.data, transposed, found)
     return found
 
 
@@ -374,55 +398,26 @@ def _without_duplicates(shared: sparse.csr_array) -> sparse.csr_array:
     return own
 
 
-def _gather(
-    name: str,
-    of_block: Callable[[Floats, Floats, Indices, Indices], NDArray[np.float64]],
-    U: Floats,
-    V: Floats,
-    rows: Indices,
-    cols: Indices,
-    compiled: bool | None,
-) -> NDArray[np.float64]:
-    same = V is U
-    U = _as_factor(U)
-    V = U if same else _as_factor(V)
-    if U.dtype != V.dtype:
-        U, V = U.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
-    rows, cols = index_array(rows), index_array(cols)
-    z = np.empty(rows.size)
-    if worth_compiling(compiled, rows.size * U.shape[1]):
-        far = _lie_far(U, rows, cols)
-        _launch(name, rows.size, z.size * U.shape[1], U, V, same, far, rows, cols, z)
-    else:
-        for block in _blocks(rows.size, U.shape[1]):
-            z[block] = of_block(U, V, rows[block], cols[block])
-    return z
-
-
-def _scatter_compiled(name: str, w: NDArray[np.float64], V: Floats, pattern: Pattern) -> Floats:
-    out = np.empty_like(V)
-    blocks = pattern.row_blocks
-    arrays = (pattern.indptr, pattern.neighbour, pattern.edge)
+def _scatter_compiled(w: Floats, V: Floats, pattern: Pattern, *, laplacian: bool) -> Floats:
+    out, blocks = np.empty_like(V), pattern.row_blocks
+    arrays = (blocks, pattern.indptr, pattern.neighbour, pattern.edge)
     far = _lie_far(V, pattern.neighbour)
-    _launch(name, blocks.size - 1, 2 * w.size * V.shape[1], w, V, far, blocks, *arrays, out)
+    work = 2 * w.size * V.shape[1]
+    _launch("scatter", blocks.size - 1, work, w, V, laplacian, far, *arrays, out)
     return out
 
 
-def _lie_far(V: Floats, *indices: Indices) -> bool:
+def _lie_far(V: Floats, indices: Indices) -> bool:
     """Whether consecutively accessed rows are too far apart for the caches.
 
     Uses the mean step between neighbours in a sample of the indices. Prefetching of near rows costs
     a quarter of the time of a scatter over a sorted graph; if the caches hold all of V it costs
     half of the time of a product with 24 columns of 32,561 rows.
     """
-    if V.nbytes <= CACHED_BYTES:
+    if V.nbytes <= CACHED_BYTES or indices.size <= 3:
         return False
-    steps = [
-        np.abs(np.diff(index[index.size // 2 :][:STEP_SAMPLE])).mean()
-        for index in indices
-        if index.size > 3
-    ]
-    return bool(steps) and bool(max(steps) * V[:1].nbytes > NEAR_BYTES)
+    step = np.abs(np.diff(indices[indices.size // 2 :][:STEP_SAMPLE])).mean()
+    return bool(step * V[:1].nbytes > NEAR_BYTES)
 
 
 def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
@@ -435,31 +430,8 @@ def worth_compiling(asked: bool | None, work: int) -> bool:
     return work > COMPILED_WORK if asked is None else asked
 
 
-def _blocks(size: int, rank: int) -> Iterator[slice]:
-    step = max(1, BLOCK_ELEMENTS // max(1, rank))
-    return (slice(start, start + step) for start in range(0, size, step))
-
-
-def _entries_of_block(U: Floats, V: Floats, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-    entries = _row_dots(U.take(rows, axis=0), V.take(cols, axis=0))
-    if V is U:
-        return entries
-    return 0.5 * (entries + _row_dots(U.take(cols, axis=0), V.take(rows, axis=0)))
-
-
-def _distances_of_block(U: Floats, V: Floats, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-    u_differences = _row_differences(U, rows, cols)
-    v_differences = u_differences if V is U else _row_differences(V, rows, cols)
-    return _row_dots(u_differences, v_differences)
-
-
 def _row_differences(U: Floats, rows: Indices, cols: Indices) -> NDArray[np.float64]:
     return np.subtract(U.take(rows, axis=0), U.take(cols, axis=0), dtype=np.float64)
-
-
-def _row_dots(A: Floats, B: Floats) -> NDArray[np.float64]:
-    dots: NDArray[np.float64] = np.einsum("ij,ij->i", A, B, dtype=np.float64)
-    return dots
 
 
 def _as_factor(V: Floats) -> Floats:
