@@ -270,16 +270,9 @@ def _collect(
 
 @compiled
 def _start_row(
-    B: Any,
-    first: int,
-    count: int,
-    neighbour: Any,
-    targets: Any,
-    p: Any,
-    Q: Any,
-    residual: Any,
+    B: Any, first: int, count: int, neighbour: Any, targets: Any, p: Any, Q: Any, residual: Any,
     mass: Any,
-) -> float:
+) -> float:  # fmt: skip
     """Add Bᵀ(target − Bp) and the diagonal of BᵀB; return half the squared norm of the residual."""
     last, lost = B.shape[1] - 1, 0.0
     for e in range(count):
@@ -303,23 +296,10 @@ def _add_product(gram: Any, v: Any, out: Any) -> None:
 
 @compiled
 def refit_rows(
-    start: int,
-    stop: int,
-    blocks: Any,
-    indptr: Any,
-    neighbour: Any,
-    scale: Any,
-    targets: Any,
-    roots: Any,
-    penalty: Any,
-    stiffness: Any,
-    gram: Any,
-    free: bool,
-    steps: int,
-    Q: Any,
-    P: Any,
+    start: int, stop: int, blocks: Any, indptr: Any, neighbour: Any, scale: Any, targets: Any,
+    roots: Any, penalty: Any, stiffness: Any, gram: Any, free: bool, steps: int, Q: Any, P: Any,
     lost: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Conjugate gradient steps on each row of P, from its current value; see `objectives.row_fits`.
 
     The rows of Q paired with a row of P are copied once and used in all steps. If they are more
@@ -378,3 +358,113 @@ def refit_rows(
             for c in range(last + 1):
                 step[c] = slope[c] + turn * step[c]
             rho = after
+
+
+# --- small systems of single rows (`row_systems`) ------------------------------------
+
+
+@compiled
+def _decompose(A: Any) -> None:
+    """A ← its lower Cholesky factor, in place; the pivots are positive by construction."""
+    order = A.shape[0]
+    for j in range(order):
+        for k in range(j):
+            for i in range(j, order):
+                A[i, j] -= A[i, k] * A[j, k]
+        pivot = np.sqrt(A[j, j])
+        for i in range(j, order):
+            A[i, j] /= pivot
+
+
+@compiled
+def _substitute(A: Any, W: Any) -> None:
+    """W ← A⁻¹W for a lower triangular A."""
+    for a in range(A.shape[0]):
+        for k in range(a):
+            for c in range(W.shape[1]):
+                W[a, c] -= A[a, k] * W[k, c]
+        for c in range(W.shape[1]):
+            W[a, c] /= A[a, a]
+
+
+@compiled
+def decompose_rows(
+    start: int, stop: int, indptr: Any, neighbour: Any, weights: Any, base: Any, V: Any,
+    places: Any, out: Any,
+) -> None:  # fmt: skip
+    """The rows W of each system's inverse; see `row_systems`."""
+    rank = V.shape[1]
+    scratch = np.empty((rank, rank))
+    for i in range(start, stop):
+        first, count = indptr[i], indptr[i + 1] - indptr[i]
+        order = min(count, rank)
+        A, W = scratch[:order, :order], out[places[i] : places[i + 1]]
+        A[:] = 0.0
+        for c in range(order):
+            A[c, c] = base[i]
+        if count <= rank:
+            for a in range(count):
+                j = np.uint32(neighbour[first + a])
+                root = np.sqrt(weights[first + a] / base[i])
+                for c in range(rank):
+                    W[a, c] = root * V[j, c]
+            for a in range(count):
+                for b in range(a + 1):
+                    dot = 0.0
+                    for c in range(rank):
+                        dot += np.float64(W[a, c]) * np.float64(W[b, c])
+                    A[a, b] += base[i] * dot
+        else:
+            W[:] = 0.0
+            for c in range(rank):
+                W[c, c] = 1.0
+            for h in range(first, first + count):
+                j = np.uint32(neighbour[h])
+                for a in range(rank):
+                    for b in range(a + 1):
+                        A[a, b] += weights[h] * np.float64(V[j, a]) * np.float64(V[j, b])
+        _decompose(A)
+        _substitute(A, W)
+
+
+@compiled
+def solve_rows(
+    start: int, stop: int, indptr: Any, base: Any, places: Any, W: Any, R: Any, out: Any
+) -> None:
+    """M_i⁻¹r_i for every row."""
+    rank = R.shape[1]
+    none, one = R.dtype.type(0.0), R.dtype.type(1.0)
+    for i in range(start, stop):
+        few = indptr[i + 1] - indptr[i] <= rank
+        own = one / R.dtype.type(base[i]) if few else none
+        for c in range(rank):
+            out[i, c] = own * R[i, c]
+        for a in range(places[i], places[i + 1]):
+            dot = none
+            for c in range(rank):
+                dot += W[a, c] * R[i, c]
+            dot = -dot if few else dot
+            for c in range(rank):
+                out[i, c] += dot * W[a, c]
+
+
+@compiled
+def sweep_rows(indptr: Any, indices: Any, data: Any, lengths: Any, sweeps: int, L: Any) -> None:
+    """Update the rows in order, each with the current values of the others."""
+    rows, rank = L.shape
+    g = np.empty(rank)
+    for _ in range(sweeps):
+        for i in range(rows):
+            for k in range(rank):
+                g[k] = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                c, j = data[p], indices[p]
+                for k in range(rank):
+                    g[k] += c * L[j, k]
+            square = 0.0
+            for k in range(rank):
+                square += g[k] * g[k]
+            if square > 0.0:
+                scale = -lengths[i] / np.sqrt(square)
+                for k in range(rank):
+                    L[i, k] = scale * g[k]

@@ -62,9 +62,6 @@ STEP_SAMPLE = 4_096
 # Entries of a sparse matrix in one block of its Gram matrix, if that is small.
 GRAM_BLOCK = 2**18
 
-SMALL_ORDER = 64
-"""Order up to which a dense product is faster than the setup of a sparse one."""
-
 MAX_EDGES = np.iinfo(np.int32).max // 2
 
 
@@ -123,19 +120,6 @@ class Pattern:
         found = sparse.csr_array((values, self.neighbour, self.indptr), shape=shape)
         found.data = np.empty(0)
         return found
-
-    def to_multiply(self, w: Floats) -> Any:
-        """The same for products in the precision of w: dense if its order is small."""
-        if self.order > SMALL_ORDER:
-            return self.matrix(w)
-        cells = np.bincount(self._cells, w[self.edge], minlength=self.order**2)
-        return cells.astype(w.dtype, copy=False).reshape(self.order, self.order)
-
-    @cached_property
-    def _cells(self) -> NDArray[np.int64]:
-        """The flat index of each half-edge in a dense matrix."""
-        rows = np.repeat(np.arange(self.order), np.diff(self.indptr))
-        return rows * self.order + self.neighbour
 
 
 def pattern(rows: Indices, cols: Indices, order: int) -> Pattern:
@@ -259,11 +243,10 @@ def _gather(
     step = max(1, BLOCK_ELEMENTS // max(1, rank))
     for start in range(0, z.size, step):
         i, j = rows[start : start + step], cols[start : start + step]
+        A, B = U.take(i, axis=0), V.take(j, axis=0)
         if distances:
-            A = _row_differences(U, i, j)
-            B = A if same else _row_differences(V, i, j)
-        else:
-            A, B = U.take(i, axis=0), V.take(j, axis=0)
+            A = np.subtract(A, U.take(j, axis=0), dtype=np.float64)
+            B = A if same else np.subtract(V.take(i, axis=0), B, dtype=np.float64)
         z[start : start + step] = np.einsum("ij,ij->i", A, B, dtype=np.float64)
     return z
 
@@ -275,7 +258,7 @@ def scatter_entries(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled(0.5 * w, V, pattern, laplacian=False)
-    found: Floats = pattern.to_multiply((0.5 * w).astype(V.dtype)) @ V
+    found: Floats = pattern.matrix((0.5 * w).astype(V.dtype)) @ V
     return found
 
 
@@ -286,7 +269,7 @@ def scatter_distances(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled(w, V, pattern, laplacian=True)
-    adjacency = pattern.to_multiply(w.astype(V.dtype, copy=False))
+    adjacency = pattern.matrix(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
 
@@ -372,6 +355,15 @@ def refit_rows(P: Floats, Q: Floats, steps: int, indptr: Indices, *arguments: An
     return float(np.sum(lost))
 
 
+def sweep_rows(C: Any, L: Floats, lengths: Floats, sweeps: int) -> None:
+    """l_i ← −√d_i g/‖g‖ with g = Σ_{j≠i} c_ij l_j, for every row in turn, in place.
+
+    Each minimises ⟨C, LLᵀ⟩ over its row. `C` is CSR without its diagonal.
+    """
+    kernels = importlib.import_module("gramian.arrays._kernels")
+    kernels.sweep_rows(*_csr_arrays(C), lengths, sweeps, L)
+
+
 def _n_blocks(work: int) -> int:
     return max(1, -(-work // ROW_BLOCK_WORK))
 
@@ -428,10 +420,6 @@ def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
 
 def worth_compiling(asked: bool | None, work: int) -> bool:
     return work > COMPILED_WORK if asked is None else asked
-
-
-def _row_differences(U: Floats, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-    return np.subtract(U.take(rows, axis=0), U.take(cols, axis=0), dtype=np.float64)
 
 
 def _as_factor(V: Floats) -> Floats:
