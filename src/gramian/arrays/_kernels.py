@@ -119,75 +119,81 @@ def gather(
 
 
 @compiled
-def _add_rows(
-    out: Any, i: int, sign: float, V: Any, far: bool, indices: Any, weights: Any, h: int, stop: int,
-    last: int,
-) -> None:  # fmt: skip
-    """out_i += sign Σ w_h v_j over the entries from h to stop, four at a time.
-
-    `last` is the last entry that is used after these, which limits the prefetch.
-    """
-    rank, sign = V.shape[1], V.dtype.type(sign)
-    while h + 3 < stop:
-        if far:
-            for ahead in range(4):
-                _prefetch_row(V, indices[min(h + ahead + AHEAD, last)])
-        j0, j1 = np.uint32(indices[h]), np.uint32(indices[h + 1])
-        j2, j3 = np.uint32(indices[h + 2]), np.uint32(indices[h + 3])
-        w0, w1 = sign * weights[h], sign * weights[h + 1]
-        w2, w3 = sign * weights[h + 2], sign * weights[h + 3]
-        for c in range(rank):
-            left = w0 * V[j0, c] + w1 * V[j1, c]
-            out[i, c] += left + w2 * V[j2, c] + w3 * V[j3, c]
-        h += 4
-    while h < stop:
-        if far:
-            _prefetch_row(V, indices[min(h + AHEAD, last)])
-        j, weight = np.uint32(indices[h]), sign * weights[h]
-        for c in range(rank):
-            out[i, c] += weight * V[j, c]
-        h += 1
-
-
-@compiled
 def _take(w: Any, indices: Any, first: int, count: int, buffer: Any) -> None:
     for h in range(count):
         buffer[h] = w[indices[first + h]]
 
 
 @compiled
-def scatter(
-    start: int, stop: int, w: Any, V: Any, laplacian: bool, far: bool, blocks: Any,
-    indptr: Any, neighbour: Any, edge: Any, out: Any,
+def scatter_entries(
+    start: int, stop: int, w: Any, V: Any, far: bool, blocks: Any, indptr: Any, neighbour: Any,
+    edge: Any, out: Any,
 ) -> None:  # fmt: skip
-    """out_i = Σ w_e v_j, or Σ w_e (v_i − v_j), over the half-edges (j, e) of the rows of blocks.
+    """out_i = ½ Σ w_e v_j over the half-edges (j, e) of the rows of some blocks."""
+    last, rank = neighbour.size - 1, V.shape[1]
+    for b in range(start, stop):
+        first, end = indptr[blocks[b]], indptr[blocks[b + 1]]
+        weights = np.empty(end - first, dtype=V.dtype)
+        _take(w, edge, first, end - first, weights)
+        for i in range(blocks[b], blocks[b + 1]):
+            for c in range(rank):
+                out[i, c] = 0
+            for h in range(indptr[i], indptr[i + 1]):
+                if far:
+                    _prefetch_row(V, neighbour[min(h + AHEAD, last)])
+                j = np.uint32(neighbour[h])
+                half_weight = V.dtype.type(0.5) * weights[h - first]
+                for c in range(rank):
+                    out[i, c] += half_weight * V[j, c]
+
+
+@compiled
+def _keep(w: Any, neighbour: Any, edge: Any, kept: Any, weights: Any) -> int:
+    """The half-edges of nonzero weight: their neighbours, their weights and their number."""
+    count = 0
+    for h in range(edge.size):
+        weight = w[edge[h]]
+        kept[count], weights[count] = neighbour[h], weight
+        count += weight != 0.0
+    return count
+
+
+@compiled
+def scatter_distances(
+    start: int, stop: int, w: Any, V: Any, far: bool, blocks: Any, indptr: Any, neighbour: Any,
+    edge: Any, out: Any,
+) -> None:  # fmt: skip
+    """out_i = Σ w_e (v_i − v_j) over the half-edges (j, e) of the rows of some blocks.
 
     Skips half-edges of weight 0, such as those of an inactive hinge.
     """
     rank, longest = V.shape[1], 0
-    for b in range(start, stop):
-        longest = max(longest, indptr[blocks[b + 1]] - indptr[blocks[b]])
-    weights = np.empty(longest, V.dtype)
-    for b in range(start, stop):
-        first, end = indptr[blocks[b]], indptr[blocks[b + 1]]
-        _take(w, edge, first, end - first, weights)
-        for i in range(blocks[b], blocks[b + 1]):
-            degree = V.dtype.type(0)
+    for i in range(blocks[start], blocks[stop]):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    kept, weights = np.empty(longest + 1, neighbour.dtype), np.empty(longest + 1, V.dtype)
+    for i in range(blocks[start], blocks[stop]):
+        for c in range(rank):
+            out[i, c] = 0
+        mine = slice(indptr[i], indptr[i + 1])
+        count = _keep(w, neighbour[mine], edge[mine], kept, weights)
+        h = 0
+        while h + 3 < count:
+            if far:
+                for ahead in range(4):
+                    _prefetch_row(V, kept[min(h + ahead + AHEAD, count - 1)])
+            j0, j1 = np.uint32(kept[h]), np.uint32(kept[h + 1])
+            j2, j3 = np.uint32(kept[h + 2]), np.uint32(kept[h + 3])
+            w0, w1, w2, w3 = weights[h], weights[h + 1], weights[h + 2], weights[h + 3]
             for c in range(rank):
-                out[i, c] = 0
-            for h in range(indptr[i], indptr[i + 1]):
-                ahead = min(h + AHEAD, end - 1)
-                if far and weights[ahead - first] != 0:
-                    _prefetch_row(V, neighbour[ahead])
-                weight = weights[h - first]
-                if weight != 0:
-                    degree += weight
-                    j = np.uint32(neighbour[h])
-                    for c in range(rank):
-                        out[i, c] += weight * V[j, c]
-            if laplacian:
-                for c in range(rank):
-                    out[i, c] = degree * V[i, c] - out[i, c]
+                own = V[i, c]
+                left = w0 * (own - V[j0, c]) + w1 * (own - V[j1, c])
+                out[i, c] += left + w2 * (own - V[j2, c]) + w3 * (own - V[j3, c])
+            h += 4
+        while h < count:
+            j, weight = np.uint32(kept[h]), weights[h]
+            for c in range(rank):
+                out[i, c] += weight * (V[i, c] - V[j, c])
+            h += 1
 
 
 @compiled
@@ -211,11 +217,46 @@ def csr_product(
     start: int, stop: int, V: Any, far: bool, blocks: Any, indptr: Any, indices: Any, data: Any,
     out: Any,
 ) -> None:  # fmt: skip
-    """out_i = Σ a_ij v_j over the rows of some blocks."""
+    """out_i = Σ a_ij v_j over the rows of some blocks, four entries at a time."""
+    last, rank = indices.size - 1, V.shape[1]
     for i in range(blocks[start], blocks[stop]):
-        for c in range(V.shape[1]):
+        for c in range(rank):
             out[i, c] = 0.0
-        _add_rows(out, i, 1.0, V, far, indices, data, indptr[i], indptr[i + 1], indices.size - 1)
+        h, end = indptr[i], indptr[i + 1]
+        while h + 3 < end:
+            if far:
+                for ahead in range(4):
+                    _prefetch_row(V, indices[min(h + ahead + AHEAD, last)])
+            j0, j1 = np.uint32(indices[h]), np.uint32(indices[h + 1])
+            j2, j3 = np.uint32(indices[h + 2]), np.uint32(indices[h + 3])
+            w0, w1, w2, w3 = data[h], data[h + 1], data[h + 2], data[h + 3]
+            for c in range(rank):
+                left = w0 * V[j0, c] + w1 * V[j1, c]
+                out[i, c] += left + w2 * V[j2, c] + w3 * V[j3, c]
+            h += 4
+        while h < end:
+            j, weight = np.uint32(indices[h]), data[h]
+            for c in range(rank):
+                out[i, c] += weight * V[j, c]
+            h += 1
+
+
+@compiled
+def _take_off(B: Any, j: int, h: int, stop: int, indices: Any, data: Any) -> None:
+    """B_j −= Σ data_h B_i over the entries from h on, four at a time to reduce memory traffic."""
+    rank = B.shape[1]
+    while h + 3 < stop:
+        i0, i1 = np.uint32(indices[h]), np.uint32(indices[h + 1])
+        i2, i3 = np.uint32(indices[h + 2]), np.uint32(indices[h + 3])
+        w0, w1, w2, w3 = data[h], data[h + 1], data[h + 2], data[h + 3]
+        for c in range(rank):
+            B[j, c] -= w0 * B[i0, c] + w1 * B[i1, c] + w2 * B[i2, c] + w3 * B[i3, c]
+        h += 4
+    while h < stop:
+        i, weight = np.uint32(indices[h]), data[h]
+        for c in range(rank):
+            B[j, c] -= weight * B[i, c]
+        h += 1
 
 
 @compiled
@@ -227,7 +268,7 @@ def solve_triangular(indptr: Any, indices: Any, data: Any, upper: bool, B: Any) 
     for k in range(n):
         j = n - 1 - k if upper else k
         first, stop = indptr[j] + upper, indptr[j + 1] - (not upper)
-        _add_rows(B, j, -1.0, B, False, indices, data, first, stop, stop)
+        _take_off(B, j, first, stop, indices, data)
         pivot = data[first - 1] if upper else data[stop]
         for c in range(B.shape[1]):
             B[j, c] /= pivot

@@ -257,7 +257,7 @@ def scatter_entries(
     """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V; a diagonal entry counts once."""
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
-        return _scatter_compiled(0.5 * w, V, pattern, laplacian=False)
+        return _scatter_compiled("scatter_entries", w, V, pattern)
     found: Floats = pattern.matrix((0.5 * w).astype(V.dtype)) @ V
     return found
 
@@ -268,7 +268,7 @@ def scatter_distances(
     """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V: the Laplacian of the weighted pairs, times V."""
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
-        return _scatter_compiled(w, V, pattern, laplacian=True)
+        return _scatter_compiled("scatter_distances", w, V, pattern)
     adjacency = pattern.matrix(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
@@ -390,12 +390,11 @@ def _without_duplicates(shared: sparse.csr_array) -> sparse.csr_array:
     return own
 
 
-def _scatter_compiled(w: Floats, V: Floats, pattern: Pattern, *, laplacian: bool) -> Floats:
+def _scatter_compiled(name: str, w: Floats, V: Floats, pattern: Pattern) -> Floats:
     out, blocks = np.empty_like(V), pattern.row_blocks
     arrays = (blocks, pattern.indptr, pattern.neighbour, pattern.edge)
     far = _lie_far(V, pattern.neighbour)
-    work = 2 * w.size * V.shape[1]
-    _launch("scatter", blocks.size - 1, work, w, V, laplacian, far, *arrays, out)
+    _launch(name, blocks.size - 1, 2 * w.size * V.shape[1], w, V, far, *arrays, out)
     return out
 
 
