@@ -11,7 +11,8 @@ from gramian.linalg.block_lanczos import block_lanczos
 from gramian.linalg.cone_quadratic import Slice, cone_quadratic
 from gramian.linalg.conjugate_gradient import conjugate_gradient
 from gramian.linalg.krylov import METHODS, Method, leading_eigenpair
-from gramian.linalg.quartic import minimise_quartic, quartic
+from gramian.linalg.polynomial import minimise_quartic
+from gramian.linalg.quartic import quartic
 from gramian.linalg.quasi_newton import Point, quasi_newton
 
 __all__ = [

@@ -22,7 +22,7 @@ from gramian.linalg._lanczos import (
     probe,
 )
 from gramian.linalg.conjugate_gradient import conjugate_gradient
-from gramian.linalg.quartic import minimise_quartic
+from gramian.linalg.polynomial import minimise_quartic
 
 _MAX_REFRESH = 5
 """Restarts from a new product after the updated images have drifted."""

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.linalg.polynomial import minimise_quartic
 from gramian.linalg.restriction import UNBOUNDED_STEP, Restriction
 
 Array = NDArray[np.floating]
 
 NEWTON_STEPS = 200
-POLISH_STEPS = 3
-
-TINY_LEADING = 1e-8
-"""Relative size of a leading coefficient whose root may round off the others."""
-
-LOG_UNIT_LIMIT = 138.0
-"""Units of μ are within 1e±60, so that their fourth powers are finite."""
 
 
 def quartic(restriction: Restriction) -> tuple[float, float]:
@@ -94,78 +85,3 @@ def _derivatives(restriction: Restriction, mu: float) -> tuple[float, float]:
     gradient = restriction.gradient(theta)
     bend = tangent @ restriction.hessian(theta) @ tangent + 2 * gradient[2]
     return float(gradient @ tangent), float(bend)
-
-
-def minimise_quartic(
-    coefficients: Sequence[float], *, nonnegative: bool = False
-) -> tuple[float, float]:
-    """Return the minimiser μ and the least value of c0 + c1 μ + c2 μ² + c3 μ³ + c4 μ⁴.
-
-    Of several minimisers, the one nearest to zero; with `nonnegative`, over μ ≥ 0.
-
-    Raises
-    ------
-    ValueError
-        If a coefficient is not finite, or the polynomial is unbounded below. A caller that knows
-        the leading coefficient to be nonnegative should clip rounding errors to zero.
-    """
-    c = [float(x) for x in coefficients]
-    if len(c) > 5 or not all(map(math.isfinite, c)):
-        raise ValueError(f"expected at most five finite coefficients, got {c}")
-    powers = [k for k in range(1, len(c)) if c[k] != 0.0]
-    if not powers:
-        return 0.0, c[0]
-    if c[powers[-1]] < 0.0 or (powers[-1] % 2 == 1 and not nonnegative):
-        raise ValueError(f"polynomial is unbounded below: coefficients {c}")
-    unit = _natural_unit(c, powers)
-    weights = [c[k] * unit**k for k in range(1, powers[-1] + 1)]
-    height = max(map(abs, weights))
-    scaled = [0.0, *(weight / height for weight in weights)]
-    steps = [0.0, *_stationary([k * scaled[k] for k in range(1, len(scaled))])]
-    allowed = [step for step in steps if not (nonnegative and step < 0.0)]
-    value, _, mu = min((_evaluate(scaled, step), abs(step), step) for step in allowed)
-    return mu * unit, c[0] + height * value
-
-
-def _natural_unit(c: list[float], powers: list[int]) -> float:
-    """Return a unit of μ in which the lowest and highest terms have equal size."""
-    low, high = powers[0], powers[-1]
-    if low == high:
-        return 1.0
-    exponent = (math.log(abs(c[low])) - math.log(abs(c[high]))) / (high - low)
-    return math.exp(max(-LOG_UNIT_LIMIT, min(LOG_UNIT_LIMIT, exponent)))
-
-
-def _stationary(c: list[float]) -> list[float]:
-    """The real parts of the roots of a polynomial of degree at most three, refined by Newton.
-
-    A nearly double root may be computed as a complex pair, so real parts are kept: a step that is
-    not stationary is discarded when values are compared. A tiny leading coefficient has a distant
-    root, which would round off the small roots: they are also computed without it.
-    """
-    roots = np.roots(c[::-1]).real.tolist()
-    if abs(c[-1]) < TINY_LEADING * max(map(abs, c)):
-        roots += np.roots(c[-2::-1]).real.tolist()
-    return [_polished(c, root) for root in roots if math.isfinite(root)]
-
-
-def _polished(c: list[float], root: float) -> float:
-    """Take Newton steps on a polynomial while they reduce it."""
-    slopes = [k * c[k] for k in range(1, len(c))]
-    value = _evaluate(c, root)
-    for _ in range(POLISH_STEPS):
-        slope = _evaluate(slopes, root)
-        moved = root - value / slope if slope else root
-        moved_value = _evaluate(c, moved)
-        if not abs(moved_value) < abs(value):
-            break
-        root, value = moved, moved_value
-    return root
-
-
-def _evaluate(c: list[float], at: float) -> float:
-    """The value of a polynomial, in Python floats: faster than arrays for five numbers."""
-    total = 0.0
-    for coefficient in reversed(c):
-        total = total * at + coefficient
-    return total
