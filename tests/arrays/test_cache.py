@@ -16,7 +16,7 @@ from gramian.arrays.cpu import triangular_solve
 from gramian.arrays import _kernels
 C = sp.csr_array(np.array([[2.0, 0.0], [1.0, 4.0]]))
 np.testing.assert_allclose(triangular_solve(C, np.ones((2, 1))), [[0.5], [0.125]])
-print(sum(_kernels.solve_lower.stats.cache_hits.values()))
+print(sum(_kernels.solve_triangular.stats.cache_hits.values()))
 """
 
 

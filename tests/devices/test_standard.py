@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from gramian.linalg import Point, conjugate_gradient, quasi_newton
-from gramian.linalg._base import CountedOperator
-from gramian.linalg.newton_lanczos import newton_lanczos
+from gramian.linalg._lanczos import CountedOperator
+from gramian.linalg.newton_eigen import newton_lanczos
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
 
 Z = np.random.default_rng(0).standard_normal(30)

@@ -8,10 +8,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.arrays.neighbours import _sides
 from gramian.neighbours import nearest
 
-tiles = import_module("gramian.arrays.neighbours.search")
+tiles = import_module("gramian.arrays.neighbours")
 front = import_module("gramian.neighbours.nearest")
 tree = import_module("gramian.neighbours._tree")
 
@@ -145,9 +144,9 @@ def test_float32_score_is_within_error_bound(seed, d, spread):
     """Also for samples of very different sizes that are not well centred."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40, d)) * 10 ** rng.uniform(-spread, 0, (40, 1)) + rng.uniform(0, 3)
-    frame = _sides.Frame.of(X, X)
+    frame = tiles.Frame.of(X, X)
     moved = frame.put(X)
-    squares = _sides._squares(moved)
+    squares = tiles._squares(moved)
     _, slopes, bases = frame.asking(squares)
     y_squares, norms, rests = frame.offered(squares)
     scores = squares[:, None] + (y_squares - np.float32(2.0) * (moved @ moved.T)).astype(float)
@@ -159,9 +158,9 @@ def test_float32_score_is_within_error_bound(seed, d, spread):
 
 def test_integers_are_exact():
     X = np.random.default_rng(0).integers(-30, 30, (50, 100)).astype(float)
-    assert _sides.Frame.of(X, X).terms == 0
-    assert _sides.Frame.of(X + 0.5, X).terms == 100
-    assert _sides.Frame.of(X * 1000, X).terms == 100
+    assert tiles.Frame.of(X, X).terms == 0
+    assert tiles.Frame.of(X + 0.5, X).terms == 100
+    assert tiles.Frame.of(X * 1000, X).terms == 100
 
 
 def test_unsorted_csr_with_duplicates(go):

@@ -331,22 +331,11 @@ def solve_backward(
 
 
 @compiled
-def times(starts: Any, rows: Any, ends: Any, panels: Any, at: Any, B: Any, out: Any) -> None:
-    """out += |C|B with the absolute values of the entries."""
-    for s in range(starts.size - 1):
-        k, m = starts[s + 1] - starts[s], ends[s + 1] - ends[s]
-        panel = panels[at[s] : at[s + 1]].reshape((k + m, k))
-        for a in range(k + m):
-            i = starts[s] + a if a < k else rows[ends[s] + a - k]
-            for p in range(min(a + 1, k)):
-                out[i] += abs(panel[a, p]) * B[starts[s] + p]
-
-
-@compiled
-def times_transposed(
-    starts: Any, rows: Any, ends: Any, panels: Any, at: Any, sizes: bool, B: Any, out: Any
-) -> None:
-    """out += CᵀB, or |C|ᵀB."""
+def times(
+    starts: Any, rows: Any, ends: Any, panels: Any, at: Any, transposed: bool, sizes: bool,
+    B: Any, out: Any,
+) -> None:  # fmt: skip
+    """out += CB or CᵀB, with `sizes` for the absolute values of the entries of C."""
     for s in range(starts.size - 1):
         k, m = starts[s + 1] - starts[s], ends[s + 1] - ends[s]
         panel = panels[at[s] : at[s + 1]].reshape((k + m, k))
@@ -354,5 +343,6 @@ def times_transposed(
             i = starts[s] + a if a < k else rows[ends[s] + a - k]
             for p in range(min(a + 1, k)):
                 weight = abs(panel[a, p]) if sizes else panel[a, p]
+                target, source = (starts[s] + p, i) if transposed else (i, starts[s] + p)
                 for c in range(B.shape[1]):
-                    out[starts[s] + p, c] += weight * B[i, c]
+                    out[target, c] += weight * B[source, c]

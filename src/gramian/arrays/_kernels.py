@@ -85,49 +85,29 @@ def _prefetch_row(array: Any, row: Any) -> None:
 
 
 @compiled
-def gather_entries(
-    start: int, stop: int, U: Any, V: Any, same: bool, far: bool, rows: Any, cols: Any, z: Any
-) -> None:
-    """z_e = ½ (u_i·v_j + u_j·v_i), or u_i·u_j when `same`, for start ≤ e < stop."""
+def gather(
+    start: int, stop: int, U: Any, V: Any, distances: bool, same: bool, far: bool,
+    rows: Any, cols: Any, z: Any,
+) -> None:  # fmt: skip
+    """z_e = u_i·v_j, or (u_i − u_j)·(v_i − v_j) with `distances`, for start ≤ e < stop.
+
+    `same`: U is V.
+    """
     last, rank = rows.size - 1, U.shape[1]
     for e in range(start, stop):
         if far:
             ahead = min(e + AHEAD, last)
             _prefetch_row(U, rows[ahead])
             _prefetch_row(V, cols[ahead])
-            if not same:
+            if distances and not same:
                 _prefetch_row(U, cols[ahead])
                 _prefetch_row(V, rows[ahead])
         i, j = np.uint32(rows[e]), np.uint32(cols[e])
         total = 0.0
-        if same:
+        if not distances:
             for c in range(rank):
                 total += np.float64(U[i, c]) * np.float64(V[j, c])
-        else:
-            for c in range(rank):
-                one_way = np.float64(U[i, c]) * np.float64(V[j, c])
-                total += one_way + np.float64(U[j, c]) * np.float64(V[i, c])
-            total *= 0.5
-        z[e] = total
-
-
-@compiled
-def gather_distances(
-    start: int, stop: int, U: Any, V: Any, same: bool, far: bool, rows: Any, cols: Any, z: Any
-) -> None:
-    """z_e = (u_i − u_j)·(v_i − v_j), or ‖u_i − u_j‖² when `same`, for start ≤ e < stop."""
-    last, rank = rows.size - 1, U.shape[1]
-    for e in range(start, stop):
-        if far:
-            ahead = min(e + AHEAD, last)
-            _prefetch_row(U, rows[ahead])
-            _prefetch_row(U, cols[ahead])
-            if not same:
-                _prefetch_row(V, rows[ahead])
-                _prefetch_row(V, cols[ahead])
-        i, j = np.uint32(rows[e]), np.uint32(cols[e])
-        total = 0.0
-        if same:
+        elif same:
             for c in range(rank):
                 difference = np.float64(U[i, c]) - np.float64(U[j, c])
                 total += difference * difference
@@ -139,30 +119,22 @@ def gather_distances(
 
 
 @compiled
-def _take(w: Any, indices: Any, buffer: Any) -> None:
-    for h in range(indices.size):
-        buffer[h] = w[indices[h]]
+def _take(w: Any, indices: Any, first: int, count: int, buffer: Any) -> None:
+    for h in range(count):
+        buffer[h] = w[indices[first + h]]
 
 
 @compiled
 def scatter_entries(
-    start: int,
-    stop: int,
-    w: Any,
-    V: Any,
-    far: bool,
-    blocks: Any,
-    indptr: Any,
-    neighbour: Any,
-    edge: Any,
-    out: Any,
-) -> None:
+    start: int, stop: int, w: Any, V: Any, far: bool, blocks: Any, indptr: Any, neighbour: Any,
+    edge: Any, out: Any,
+) -> None:  # fmt: skip
     """out_i = ½ Σ w_e v_j over the half-edges (j, e) of the rows of some blocks."""
     last, rank = neighbour.size - 1, V.shape[1]
     for b in range(start, stop):
         first, end = indptr[blocks[b]], indptr[blocks[b + 1]]
         weights = np.empty(end - first, dtype=V.dtype)
-        _take(w, edge[first:end], weights)
+        _take(w, edge, first, end - first, weights)
         for i in range(blocks[b], blocks[b + 1]):
             for c in range(rank):
                 out[i, c] = 0
@@ -188,17 +160,9 @@ def _keep(w: Any, neighbour: Any, edge: Any, kept: Any, weights: Any) -> int:
 
 @compiled
 def scatter_distances(
-    start: int,
-    stop: int,
-    w: Any,
-    V: Any,
-    far: bool,
-    blocks: Any,
-    indptr: Any,
-    neighbour: Any,
-    edge: Any,
-    out: Any,
-) -> None:
+    start: int, stop: int, w: Any, V: Any, far: bool, blocks: Any, indptr: Any, neighbour: Any,
+    edge: Any, out: Any,
+) -> None:  # fmt: skip
     """out_i = Σ w_e (v_i − v_j) over the half-edges (j, e) of the rows of some blocks.
 
     Skips half-edges of weight 0, such as those of an inactive hinge.
@@ -250,16 +214,9 @@ def add_differences(w: Any, more: Any, less: Any, out: Any) -> None:
 
 @compiled
 def csr_product(
-    start: int,
-    stop: int,
-    V: Any,
-    far: bool,
-    blocks: Any,
-    indptr: Any,
-    indices: Any,
-    data: Any,
+    start: int, stop: int, V: Any, far: bool, blocks: Any, indptr: Any, indices: Any, data: Any,
     out: Any,
-) -> None:
+) -> None:  # fmt: skip
     """out_i = Σ a_ij v_j over the rows of some blocks, four entries at a time."""
     last, rank = indices.size - 1, V.shape[1]
     for i in range(blocks[start], blocks[stop]):
@@ -303,23 +260,18 @@ def _take_off(B: Any, j: int, h: int, stop: int, indices: Any, data: Any) -> Non
 
 
 @compiled
-def solve_lower(indptr: Any, indices: Any, data: Any, B: Any) -> None:
-    """B ← C⁻¹B for a lower triangular C by rows, each with its diagonal entry last."""
-    for j in range(B.shape[0]):
-        last = indptr[j + 1] - 1
-        _take_off(B, j, indptr[j], last, indices, data)
+def solve_triangular(indptr: Any, indices: Any, data: Any, upper: bool, B: Any) -> None:
+    """B ← C⁻¹B for a lower triangular C by rows, each with its diagonal entry last, or C⁻ᵀB for
+    one by columns (`upper`), each with its diagonal entry first.
+    """
+    n = B.shape[0]
+    for k in range(n):
+        j = n - 1 - k if upper else k
+        first, stop = indptr[j] + upper, indptr[j + 1] - (not upper)
+        _take_off(B, j, first, stop, indices, data)
+        pivot = data[first - 1] if upper else data[stop]
         for c in range(B.shape[1]):
-            B[j, c] /= data[last]
-
-
-@compiled
-def solve_upper(indptr: Any, indices: Any, data: Any, B: Any) -> None:
-    """B ← C⁻ᵀB for a lower triangular C by columns, each with its diagonal entry first."""
-    for j in range(B.shape[0] - 1, -1, -1):
-        first = indptr[j]
-        _take_off(B, j, first + 1, indptr[j + 1], indices, data)
-        for c in range(B.shape[1]):
-            B[j, c] /= data[first]
+            B[j, c] /= pivot
 
 
 @compiled
@@ -359,16 +311,9 @@ def _collect(
 
 @compiled
 def _start_row(
-    B: Any,
-    first: int,
-    count: int,
-    neighbour: Any,
-    targets: Any,
-    p: Any,
-    Q: Any,
-    residual: Any,
+    B: Any, first: int, count: int, neighbour: Any, targets: Any, p: Any, Q: Any, residual: Any,
     mass: Any,
-) -> float:
+) -> float:  # fmt: skip
     """Add Bᵀ(target − Bp) and the diagonal of BᵀB; return half the squared norm of the residual."""
     last, lost = B.shape[1] - 1, 0.0
     for e in range(count):
@@ -392,23 +337,10 @@ def _add_product(gram: Any, v: Any, out: Any) -> None:
 
 @compiled
 def refit_rows(
-    start: int,
-    stop: int,
-    blocks: Any,
-    indptr: Any,
-    neighbour: Any,
-    scale: Any,
-    targets: Any,
-    roots: Any,
-    penalty: Any,
-    stiffness: Any,
-    gram: Any,
-    free: bool,
-    steps: int,
-    Q: Any,
-    P: Any,
+    start: int, stop: int, blocks: Any, indptr: Any, neighbour: Any, scale: Any, targets: Any,
+    roots: Any, penalty: Any, stiffness: Any, gram: Any, free: bool, steps: int, Q: Any, P: Any,
     lost: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Conjugate gradient steps on each row of P, from its current value; see `objectives.row_fits`.
 
     The rows of Q paired with a row of P are copied once and used in all steps. If they are more
@@ -467,3 +399,113 @@ def refit_rows(
             for c in range(last + 1):
                 step[c] = slope[c] + turn * step[c]
             rho = after
+
+
+# --- small systems of single rows (`row_systems`) ------------------------------------
+
+
+@compiled
+def _decompose(A: Any) -> None:
+    """A ← its lower Cholesky factor, in place; the pivots are positive by construction."""
+    order = A.shape[0]
+    for j in range(order):
+        for k in range(j):
+            for i in range(j, order):
+                A[i, j] -= A[i, k] * A[j, k]
+        pivot = np.sqrt(A[j, j])
+        for i in range(j, order):
+            A[i, j] /= pivot
+
+
+@compiled
+def _substitute(A: Any, W: Any) -> None:
+    """W ← A⁻¹W for a lower triangular A."""
+    for a in range(A.shape[0]):
+        for k in range(a):
+            for c in range(W.shape[1]):
+                W[a, c] -= A[a, k] * W[k, c]
+        for c in range(W.shape[1]):
+            W[a, c] /= A[a, a]
+
+
+@compiled
+def decompose_rows(
+    start: int, stop: int, indptr: Any, neighbour: Any, weights: Any, base: Any, V: Any,
+    places: Any, out: Any,
+) -> None:  # fmt: skip
+    """The rows W of each system's inverse; see `row_systems`."""
+    rank = V.shape[1]
+    scratch = np.empty((rank, rank))
+    for i in range(start, stop):
+        first, count = indptr[i], indptr[i + 1] - indptr[i]
+        order = min(count, rank)
+        A, W = scratch[:order, :order], out[places[i] : places[i + 1]]
+        A[:] = 0.0
+        for c in range(order):
+            A[c, c] = base[i]
+        if count <= rank:
+            for a in range(count):
+                j = np.uint32(neighbour[first + a])
+                root = np.sqrt(weights[first + a] / base[i])
+                for c in range(rank):
+                    W[a, c] = root * V[j, c]
+            for a in range(count):
+                for b in range(a + 1):
+                    dot = 0.0
+                    for c in range(rank):
+                        dot += np.float64(W[a, c]) * np.float64(W[b, c])
+                    A[a, b] += base[i] * dot
+        else:
+            W[:] = 0.0
+            for c in range(rank):
+                W[c, c] = 1.0
+            for h in range(first, first + count):
+                j = np.uint32(neighbour[h])
+                for a in range(rank):
+                    for b in range(a + 1):
+                        A[a, b] += weights[h] * np.float64(V[j, a]) * np.float64(V[j, b])
+        _decompose(A)
+        _substitute(A, W)
+
+
+@compiled
+def solve_rows(
+    start: int, stop: int, indptr: Any, base: Any, places: Any, W: Any, R: Any, out: Any
+) -> None:
+    """M_i⁻¹r_i for every row."""
+    rank = R.shape[1]
+    none, one = R.dtype.type(0.0), R.dtype.type(1.0)
+    for i in range(start, stop):
+        few = indptr[i + 1] - indptr[i] <= rank
+        own = one / R.dtype.type(base[i]) if few else none
+        for c in range(rank):
+            out[i, c] = own * R[i, c]
+        for a in range(places[i], places[i + 1]):
+            dot = none
+            for c in range(rank):
+                dot += W[a, c] * R[i, c]
+            dot = -dot if few else dot
+            for c in range(rank):
+                out[i, c] += dot * W[a, c]
+
+
+@compiled
+def sweep_rows(indptr: Any, indices: Any, data: Any, lengths: Any, sweeps: int, L: Any) -> None:
+    """Update the rows in order, each with the current values of the others."""
+    rows, rank = L.shape
+    g = np.empty(rank)
+    for _ in range(sweeps):
+        for i in range(rows):
+            for k in range(rank):
+                g[k] = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                c, j = data[p], indices[p]
+                for k in range(rank):
+                    g[k] += c * L[j, k]
+            square = 0.0
+            for k in range(rank):
+                square += g[k] * g[k]
+            if square > 0.0:
+                scale = -lengths[i] / np.sqrt(square)
+                for k in range(rank):
+                    L[i, k] = scale * g[k]

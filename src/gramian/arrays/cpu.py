@@ -16,7 +16,7 @@ maps validate them once, when they are built.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,9 +61,6 @@ STEP_SAMPLE = 4_096
 
 # Entries of a sparse matrix in one block of its Gram matrix, if that is small.
 GRAM_BLOCK = 2**18
-
-SMALL_ORDER = 64
-"""Order up to which a dense product is faster than the setup of a sparse one."""
 
 MAX_EDGES = np.iinfo(np.int32).max // 2
 
@@ -123,19 +120,6 @@ class Pattern:
         found = sparse.csr_array((values, self.neighbour, self.indptr), shape=shape)
         found.data = np.empty(0)
         return found
-
-    def to_multiply(self, w: Floats) -> Any:
-        """The same for products in the precision of w: dense if its order is small."""
-        if self.order > SMALL_ORDER:
-            return self.matrix(w)
-        cells = np.bincount(self._cells, w[self.edge], minlength=self.order**2)
-        return cells.astype(w.dtype, copy=False).reshape(self.order, self.order)
-
-    @cached_property
-    def _cells(self) -> NDArray[np.int64]:
-        """The flat index of each half-edge in a dense matrix."""
-        rows = np.repeat(np.arange(self.order), np.diff(self.indptr))
-        return rows * self.order + self.neighbour
 
 
 def pattern(rows: Indices, cols: Indices, order: int) -> Pattern:
@@ -218,28 +202,52 @@ def gather_entries(
     U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
 ) -> NDArray[np.float64]:
     """½ (u_i·v_j + u_j·v_i) for every pair; half the work when `V is U`."""
-    return _gather("gather_entries", _entries_of_block, U, V, rows, cols, compiled)
-
-
-def gather_distances(
-    U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
-) -> NDArray[np.float64]:
-    """(u_i − u_j)·(v_i − v_j) for every pair; half the work when `V is U`."""
-    return _gather("gather_distances", _distances_of_block, U, V, rows, cols, compiled)
+    z = gather_products(U, V, rows, cols, compiled=compiled)
+    return z if V is U else 0.5 * (z + gather_products(V, U, rows, cols, compiled=compiled))
 
 
 def gather_products(
     U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
 ) -> NDArray[np.float64]:
     """u_i·v_j for every pair of a row of U and a row of V."""
-    U, V = _as_factor(U), _as_factor(V)
-    z = np.empty(rows.size)
-    if worth_compiling(compiled, rows.size * U.shape[1]):
-        far = _lie_far(V, cols)
-        _launch("gather_entries", rows.size, z.size * U.shape[1], U, V, True, far, rows, cols, z)
-    else:
-        for block in _blocks(rows.size, U.shape[1]):
-            z[block] = _row_dots(U.take(rows[block], axis=0), V.take(cols[block], axis=0))
+    return _gather(U, V, rows, cols, compiled, distances=False)
+
+
+def gather_distances(
+    U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
+) -> NDArray[np.float64]:
+    """(u_i − u_j)·(v_i − v_j) for every pair; half the work when `V is U`."""
+    return _gather(U, V, rows, cols, compiled, distances=True)
+
+
+def _gather(
+    U: Floats,
+    V: Floats,
+    rows: Indices,
+    cols: Indices,
+    compiled: bool | None,
+    *,
+    distances: bool,
+) -> NDArray[np.float64]:
+    same = V is U
+    U = _as_factor(U)
+    V = U if same else _as_factor(V)
+    if U.dtype != V.dtype:
+        U, V = U.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
+    rows, cols = index_array(rows), index_array(cols)
+    z, rank = np.empty(rows.size), U.shape[1]
+    if worth_compiling(compiled, z.size * rank):
+        far = _lie_far(U, rows) or _lie_far(V, cols)
+        _launch("gather", z.size, z.size * rank, U, V, distances, same, far, rows, cols, z)
+        return z
+    step = max(1, BLOCK_ELEMENTS // max(1, rank))
+    for start in range(0, z.size, step):
+        i, j = rows[start : start + step], cols[start : start + step]
+        A, B = U.take(i, axis=0), V.take(j, axis=0)
+        if distances:
+            A = np.subtract(A, U.take(j, axis=0), dtype=np.float64)
+            B = A if same else np.subtract(V.take(i, axis=0), B, dtype=np.float64)
+        z[start : start + step] = np.einsum("ij,ij->i", A, B, dtype=np.float64)
     return z
 
 
@@ -250,7 +258,7 @@ def scatter_entries(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_entries", w, V, pattern)
-    found: Floats = pattern.to_multiply((0.5 * w).astype(V.dtype)) @ V
+    found: Floats = pattern.matrix((0.5 * w).astype(V.dtype)) @ V
     return found
 
 
@@ -261,7 +269,7 @@ def scatter_distances(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_distances", w, V, pattern)
-    adjacency = pattern.to_multiply(w.astype(V.dtype, copy=False))
+    adjacency = pattern.matrix(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
 
@@ -331,9 +339,8 @@ def triangular_solve(
     In both cases each row of the result is a sum over rows computed before.
     """
     kernels = importlib.import_module("gramian.arrays._kernels")
-    solve = kernels.solve_upper if transposed else kernels.solve_lower
     found = np.array(B, dtype=np.float64, order="C")
-    solve(C.indptr, C.indices, C.data, found)
+    kernels.solve_triangular(C.indptr, C.indices, C.data, transposed, found)
     return found
 
 
@@ -346,6 +353,15 @@ def refit_rows(P: Floats, Q: Floats, steps: int, indptr: Indices, *arguments: An
     work = entries * P.shape[1] * (steps + 1)
     _launch("refit_rows", blocks.size - 1, work, blocks, indptr, *arguments, steps, Q, P, lost)
     return float(np.sum(lost))
+
+
+def sweep_rows(C: Any, L: Floats, lengths: Floats, sweeps: int) -> None:
+    """l_i ← −√d_i g/‖g‖ with g = Σ_{j≠i} c_ij l_j, for every row in turn, in place.
+
+    Each minimises ⟨C, LLᵀ⟩ over its row. `C` is CSR without its diagonal.
+    """
+    kernels = importlib.import_module("gramian.arrays._kernels")
+    kernels.sweep_rows(*_csr_arrays(C), lengths, sweeps, L)
 
 
 def _n_blocks(work: int) -> int:
@@ -374,55 +390,25 @@ def _without_duplicates(shared: sparse.csr_array) -> sparse.csr_array:
     return own
 
 
-def _gather(
-    name: str,
-    of_block: Callable[[Floats, Floats, Indices, Indices], NDArray[np.float64]],
-    U: Floats,
-    V: Floats,
-    rows: Indices,
-    cols: Indices,
-    compiled: bool | None,
-) -> NDArray[np.float64]:
-    same = V is U
-    U = _as_factor(U)
-    V = U if same else _as_factor(V)
-    if U.dtype != V.dtype:
-        U, V = U.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
-    rows, cols = index_array(rows), index_array(cols)
-    z = np.empty(rows.size)
-    if worth_compiling(compiled, rows.size * U.shape[1]):
-        far = _lie_far(U, rows, cols)
-        _launch(name, rows.size, z.size * U.shape[1], U, V, same, far, rows, cols, z)
-    else:
-        for block in _blocks(rows.size, U.shape[1]):
-            z[block] = of_block(U, V, rows[block], cols[block])
-    return z
-
-
-def _scatter_compiled(name: str, w: NDArray[np.float64], V: Floats, pattern: Pattern) -> Floats:
-    out = np.empty_like(V)
-    blocks = pattern.row_blocks
-    arrays = (pattern.indptr, pattern.neighbour, pattern.edge)
+def _scatter_compiled(name: str, w: Floats, V: Floats, pattern: Pattern) -> Floats:
+    out, blocks = np.empty_like(V), pattern.row_blocks
+    arrays = (blocks, pattern.indptr, pattern.neighbour, pattern.edge)
     far = _lie_far(V, pattern.neighbour)
-    _launch(name, blocks.size - 1, 2 * w.size * V.shape[1], w, V, far, blocks, *arrays, out)
+    _launch(name, blocks.size - 1, 2 * w.size * V.shape[1], w, V, far, *arrays, out)
     return out
 
 
-def _lie_far(V: Floats, *indices: Indices) -> bool:
+def _lie_far(V: Floats, indices: Indices) -> bool:
     """Whether consecutively accessed rows are too far apart for the caches.
 
     Uses the mean step between neighbours in a sample of the indices. Prefetching of near rows costs
     a quarter of the time of a scatter over a sorted graph; if the caches hold all of V it costs
     half of the time of a product with 24 columns of 32,561 rows.
     """
-    if V.nbytes <= CACHED_BYTES:
+    if V.nbytes <= CACHED_BYTES or indices.size <= 3:
         return False
-    steps = [
-        np.abs(np.diff(index[index.size // 2 :][:STEP_SAMPLE])).mean()
-        for index in indices
-        if index.size > 3
-    ]
-    return bool(steps) and bool(max(steps) * V[:1].nbytes > NEAR_BYTES)
+    step = np.abs(np.diff(indices[indices.size // 2 :][:STEP_SAMPLE])).mean()
+    return bool(step * V[:1].nbytes > NEAR_BYTES)
 
 
 def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
@@ -433,33 +419,6 @@ def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
 
 def worth_compiling(asked: bool | None, work: int) -> bool:
     return work > COMPILED_WORK if asked is None else asked
-
-
-def _blocks(size: int, rank: int) -> Iterator[slice]:
-    step = max(1, BLOCK_ELEMENTS // max(1, rank))
-    return (slice(start, start + step) for start in range(0, size, step))
-
-
-def _entries_of_block(U: Floats, V: Floats, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-    entries = _row_dots(U.take(rows, axis=0), V.take(cols, axis=0))
-    if V is U:
-        return entries
-    return 0.5 * (entries + _row_dots(U.take(cols, axis=0), V.take(rows, axis=0)))
-
-
-def _distances_of_block(U: Floats, V: Floats, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-    u_differences = _row_differences(U, rows, cols)
-    v_differences = u_differences if V is U else _row_differences(V, rows, cols)
-    return _row_dots(u_differences, v_differences)
-
-
-def _row_differences(U: Floats, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-    return np.subtract(U.take(rows, axis=0), U.take(cols, axis=0), dtype=np.float64)
-
-
-def _row_dots(A: Floats, B: Floats) -> NDArray[np.float64]:
-    dots: NDArray[np.float64] = np.einsum("ij,ij->i", A, B, dtype=np.float64)
-    return dots
 
 
 def _as_factor(V: Floats) -> Floats:

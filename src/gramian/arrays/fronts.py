@@ -229,20 +229,21 @@ class Fronts:
 
     def transposed_times(self, Z: Array) -> Array:
         """CᵀPZ."""
-        out = np.zeros_like(Z)
-        _kernels().times_transposed(
-            *self._arrays, False, np.ascontiguousarray(Z[self.plan.order]), out
-        )
-        return out
+        return self._product(np.ascontiguousarray(Z[self.plan.order]), transposed=True)
 
     def sizes(self) -> Array:
         """|C||C|ᵀ1, in the order of A."""
-        n = self.plan.order.size
-        half, whole, found = np.zeros((n, 1)), np.zeros(n), np.empty(n)
-        _kernels().times_transposed(*self._arrays, True, np.ones((n, 1)), half)
-        _kernels().times(*self._arrays, half[:, 0], whole)
-        found[self.plan.order] = whole
+        ones = np.ones((self.plan.order.size, 1))
+        half = self._product(ones, transposed=True, sizes=True)
+        found = np.empty(ones.size)
+        found[self.plan.order] = self._product(half, transposed=False, sizes=True)[:, 0]
         return found
+
+    def _product(self, B: Array, *, transposed: bool, sizes: bool = False) -> Array:
+        """CB or CᵀB, with `sizes` for the absolute values of the entries of C."""
+        out = np.zeros_like(B)
+        _kernels().times(*self._arrays, transposed, sizes, B, out)
+        return out
 
     @property
     def _arrays(self) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field
@@ -148,6 +148,14 @@ def stored(array: Any) -> Any:
 def along(weights: Any, values: Any) -> Any:
     """Weights reshaped to multiply values or rows of values."""
     return weights if values.ndim == 1 else weights[:, None]
+
+
+def batches_of(z: Any, sizes: Sequence[int]) -> Iterator[Any]:
+    """The b × b matrix of each of several batches of points, stored one after the other."""
+    first = 0
+    for size in sizes:
+        yield namespace(z).reshape(z[first : first + size * size], (size, size))
+        first += size * size
 
 
 def side_by_side(blocks: Any) -> Any:
@@ -305,7 +313,7 @@ class Placed:
 def at_home(thing: Any) -> Any:
     """The host object that this one was moved from, itself on the host, or else a copy."""
     if not hasattr(thing, HOME) and not getattr(thing, "place", HOST).is_host:
-        vars(thing)[HOME] = _Move(HOST).of(thing)
+        vars(thing)[HOME] = _Copy(HOST).of(thing)
     return getattr(thing, HOME, thing)
 
 
@@ -317,12 +325,12 @@ def moved(thing: Any, there: Place) -> Any:
     """
     if there.is_host or getattr(thing, "place", HOST) == there:
         return thing
-    return _Move(there).of(thing)
+    return _Copy(there).of(thing)
 
 
 def in_single(thing: Any) -> Any:
     """A copy of an object with float64 arrays as float32; the object itself if it has none."""
-    return _Single().of(thing)
+    return _Copy(None).of(thing)
 
 
 def relocated(thing: Any, home: Any, **parts: Any) -> Any:
@@ -370,10 +378,13 @@ def bytes_of(thing: Any, shapes: Container[tuple[int, ...]] | None = None) -> fl
     return sum(seen.values())
 
 
-class _Move:
-    """One move: arrays shared by several objects stay shared."""
+class _Copy:
+    """A copy in another location, or in single precision if that is None.
 
-    def __init__(self, there: Place) -> None:
+    Arrays shared by several objects stay shared.
+    """
+
+    def __init__(self, there: Place | None) -> None:
         self.there = there
         self.known: dict[int, Any] = {}
 
@@ -386,69 +397,54 @@ class _Move:
 
     def _of(self, thing: Any) -> Any:
         if isinstance(thing, Place):
-            return self.there
+            return self.there or thing
+        if isinstance(thing, np.ndarray | Blocks) or hasattr(thing, "detach"):
+            return self._array(thing)
+        if sparse.issparse(thing) or (self.there is not None and hasattr(thing, "to_scipy")):
+            return _single(thing, np) if self.there is None else self.there.sparse(thing)
+        if isinstance(thing, tuple | list):
+            return type(thing)(self.of(part) for part in thing)
+        if type(thing).__module__.split(".")[0] != __name__.split(".")[0]:
+            return thing
+        return self._ours(thing)
+
+    def _array(self, thing: Any) -> Any:
+        if self.there is None:
+            return _single(thing, namespace(thing))
         if isinstance(thing, Blocks):
             return host(thing) if self.there.is_host else thing
-        if isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
-            return self.there.put(thing)
-        if sparse.issparse(thing) or hasattr(thing, "to_scipy"):
-            return self.there.sparse(thing)
-        if getattr(thing, "place", None) == self.there:
-            return thing
-        if isinstance(thing, tuple | list):
-            return type(thing)(self.of(part) for part in thing)
-        if type(thing).__module__.split(".")[0] != __name__.split(".")[0]:
-            return thing
-        return self._of_ours(thing)
+        return self.there.put(thing)
 
-    def _of_ours(self, thing: Any) -> Any:
-        if not self.there.is_host and hasattr(type(thing), "lower"):
-            _ = thing.lower  # a number that only the host can compute
-        found = copy(thing)
-        vars(found).clear()
-        for name, value in vars(thing).items():
-            if not _is_found(thing, name) or isinstance(value, bool | int | float):
-                vars(found)[name] = self.of(value)
-        if not self.there.is_host:
-            vars(found)[HOME] = at_home(thing)
-        vars(found)["place"] = self.there
-        return found
-
-
-class _Single:
-    """One change of precision: arrays shared by several objects stay shared."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, Any] = {}
-
-    def of(self, thing: Any) -> Any:
-        if isinstance(thing, bool | int | float | str | Place | type(None)) or callable(thing):
-            return thing
-        if id(thing) not in self.known:
-            self.known[id(thing)] = self._of(thing)
-        return self.known[id(thing)]
-
-    def _of(self, thing: Any) -> Any:
-        if isinstance(thing, np.ndarray | Blocks) or hasattr(thing, "detach"):
-            xp = namespace(thing)
-            return xp.astype(thing, xp.float32) if thing.dtype == xp.float64 else thing
-        if sparse.issparse(thing):
-            return thing.astype(np.float32) if thing.dtype == np.float64 else thing
-        if isinstance(thing, tuple | list):
-            return type(thing)(self.of(part) for part in thing)
-        if type(thing).__module__.split(".")[0] != __name__.split(".")[0]:
-            return thing
+    def _ours(self, thing: Any) -> Any:
+        there = self.there
+        if there is not None:
+            if getattr(thing, "place", None) == there:
+                return thing
+            if not there.is_host and hasattr(type(thing), "lower"):
+                _ = thing.lower  # a number that only the host can compute
+        kept = () if there is None else (bool, int, float)  # cached numbers stay valid
         parts = {
             name: self.of(value)
             for name, value in vars(thing).items()
-            if name != HOME and not _is_found(thing, name)
+            if name != HOME and (not _is_found(thing, name) or isinstance(value, kept))
         }
-        if all(parts[name] is vars(thing)[name] for name in parts):
+        if there is not None:
+            parts["place"] = there
+            if not there.is_host:
+                parts[HOME] = at_home(thing)
+        elif all(part is vars(thing)[name] for name, part in parts.items()):
             return thing
         found = copy(thing)
         vars(found).clear()
         vars(found).update(parts)
         return found
+
+
+def _single(array: Any, xp: Any) -> Any:
+    """An array or a SciPy matrix of float64 as float32, anything else as it is."""
+    if array.dtype != xp.float64:
+        return array
+    return array.astype(np.float32) if sparse.issparse(array) else xp.astype(array, xp.float32)
 
 
 def _compatibility() -> Any:

@@ -42,7 +42,7 @@ def row_systems(
     if not worth_compiling(compiled, pattern.size * rank):
         _decompose(met, base, V, places, W)
         return _plain(met, base, places, W)
-    kernels = importlib.import_module("gramian.arrays._row_kernels")
+    kernels = importlib.import_module("gramian.arrays._kernels")
     system = (met.indptr, met.indices, met.data, base, V, places, W)
     in_parts(kernels.decompose_rows, n, int(np.sum(orders**2)) * rank, *system)
 

@@ -6,7 +6,7 @@ its mask silently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -222,37 +222,43 @@ def far_means(X: Any) -> Array:
 def column_sums(X: Any, *, squares: bool) -> Array:
     """The sums of the columns, and of their squares: one row, or two.
 
-    Blocks of rows are summed in parallel, and their sums are added in a fixed order.
+    The sums of blocks of rows are added in a fixed order.
     """
-    blocks = -(-X.shape[0] // BLOCK)
-    sums = np.zeros((blocks, 1 + squares, X.shape[1]))
+    sums = np.zeros((-(-X.shape[0] // BLOCK), 1 + squares, X.shape[1]))
 
-    def take(first: int, last: int) -> None:
-        for block in range(first, last):
-            rows = X[block * BLOCK : (block + 1) * BLOCK].astype(np.float64, copy=False)
-            sums[block, 0] = np.ravel(np.asarray(rows.sum(axis=0)))
-            if squares:
-                powers = rows.multiply(rows) if sp.issparse(rows) else np.square(rows)
-                sums[block, 1] = np.ravel(np.asarray(powers.sum(axis=0)))
+    def add(block: int, part: slice) -> None:
+        rows = X[part].astype(np.float64, copy=False)
+        sums[block, 0] = np.ravel(np.asarray(rows.sum(axis=0)))
+        if squares:
+            powers = rows.multiply(rows) if sp.issparse(rows) else np.square(rows)
+            sums[block, 1] = np.ravel(np.asarray(powers.sum(axis=0)))
 
-    in_parts(take, blocks, X.nnz if sp.issparse(X) else X.size)
+    _in_blocks(add, X)
     found: Array = sums.sum(axis=0)
     return found
 
 
 def row_squares(X: Any) -> Array:
-    """‖x_i‖² of every row in double precision, in parallel over blocks of dense rows."""
+    """‖x_i‖² of every row in double precision."""
     if sp.issparse(X):
         return np.ravel(np.asarray(X.multiply(X).sum(axis=1), dtype=float))
     found = np.empty(X.shape[0])
 
+    def add(block: int, part: slice) -> None:
+        found[part] = np.einsum("ij,ij->i", X[part], X[part])
+
+    _in_blocks(add, X)
+    return found
+
+
+def _in_blocks(work: Callable[[int, slice], None], X: Any) -> None:
+    """Call a function with the number and the rows of each block, in parallel."""
+
     def take(first: int, last: int) -> None:
         for block in range(first, last):
-            rows = slice(block * BLOCK, (block + 1) * BLOCK)
-            found[rows] = np.einsum("ij,ij->i", X[rows], X[rows])
+            work(block, slice(block * BLOCK, (block + 1) * BLOCK))
 
-    in_parts(take, -(-X.shape[0] // BLOCK), X.size)
-    return found
+    in_parts(take, -(-X.shape[0] // BLOCK), X.nnz if sp.issparse(X) else X.size)
 
 
 def shifted(X: Any, shift: Array) -> Any:

@@ -212,13 +212,13 @@ def gather_distances(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor
     """(u_i − u_j)·(v_i − v_j) for every pair, summed in float64."""
     if U.is_cuda:
         return _compiled().gather(U, V, rows, cols, distances=True)
-    same, arrays = V is U, [_view(part) for part in (U, V, rows, cols)]
-    return torch.as_tensor(cpu.gather_distances(arrays[0], arrays[0 if same else 1], *arrays[2:]))
+    return _lent(cpu.gather_distances, U, V, rows, cols)
 
 
 def _lent(function: Any, *tensors: Tensor) -> Tensor:
-    """Apply a CPU function to tensors that share their memory with it."""
-    return torch.as_tensor(function(*(_view(tensor) for tensor in tensors)))
+    """Apply a CPU function to tensors that share their memory with it; equal ones stay equal."""
+    views = {id(tensor): _view(tensor) for tensor in tensors}
+    return torch.as_tensor(function(*(views[id(tensor)] for tensor in tensors)))
 
 
 def _view(tensor: Tensor) -> NDArray[Any]:
@@ -227,52 +227,34 @@ def _view(tensor: Tensor) -> NDArray[Any]:
 
 
 def nearest(
-    X: Any,
-    queries: Any,
-    k: int,
-    marks: tuple[Any, Any],
-    device: Any,
-    step: int,
-    *,
-    alone: bool,
+    X: Any, queries: Any, k: int, marks: tuple[Any, Any], device: Any, step: int, *, alone: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """The k rows of X nearest to each query, except those of equal marks: see `neighbours`.
 
     The search uses `step` samples and as many queries at a time.
     """
-    if max(X.shape[0], queries.shape[0]) <= step:
-        there = _dense_there(X, device)
-        asked = there if queries is X else _dense_there(queries, device)
-        marks_there = tuple(torch.as_tensor(part).to(device) for part in marks)
-        found, squares = _searched(there, asked, k, marks_there, alone=alone)
-        return host(found), host(squares)
-    blocks = [slice(first, first + step) for first in range(0, queries.shape[0], step)]
-    near = [
-        _nearest_to(queries[block], X, k, (marks[0], marks[1][block]), device, step, alone=alone)
-        for block in blocks
-    ]
-    places, distances = (np.concatenate(part) for part in zip(*near, strict=True))
+    found = []
+    for begin in range(0, max(1, queries.shape[0]), step):
+        asked, mine = (
+            _dense_there(part[begin : begin + step], device) for part in (queries, marks[1])
+        )
+        best: tuple[Tensor, Tensor] | None = None
+        for first in range(0, X.shape[0], step):
+            block, theirs = (
+                _dense_there(part[first : first + step], device) for part in (X, marks[0])
+            )
+            own = mine
+            if alone:  # a mark is the index of its row of X
+                inside = (mine >= first) & (mine < first + block.shape[0])
+                own = torch.where(inside, mine - first, -1)
+            few = min(k, block.shape[0])
+            search = importlib.import_module("gramian.arrays._torch_neighbours").search
+            places, squares = search(block, asked, few, (theirs, own), alone=alone)
+            best = _nearer(best, (places + first, squares), k)
+        assert best is not None
+        found.append(tuple(map(host, best)))
+    places, distances = (np.concatenate(part) for part in zip(*found, strict=True))
     return places, distances
-
-
-def _nearest_to(
-    queries: Any, X: Any, k: int, marks: tuple[Any, Any], device: Any, step: int, *, alone: bool
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The neighbours of some queries, block by block of samples."""
-    asked, mine = _dense_there(queries, device), torch.as_tensor(marks[1]).to(device)
-    best: tuple[Tensor, Tensor] | None = None
-    for first in range(0, X.shape[0], step):
-        block = _dense_there(X[first : first + step], device)
-        theirs = torch.as_tensor(marks[0][first : first + step]).to(device)
-        own = mine
-        if alone:  # a mark is the index of its row of X
-            inside = (mine >= first) & (mine < first + block.shape[0])
-            own = torch.where(inside, mine - first, -1)
-        few = min(k, block.shape[0])
-        found, squares = _searched(block, asked, few, (theirs, own), alone=alone)
-        best = _nearer(best, (found + first, squares), k)
-    assert best is not None
-    return host(best[0]), host(best[1])
 
 
 def _nearer(
@@ -288,12 +270,6 @@ def _nearer(
 
 def _dense_there(rows: Any, device: Any) -> Tensor:
     return torch.as_tensor(rows.toarray() if hasattr(rows, "nnz") else rows).to(device)
-
-
-def _searched(*given: Any, alone: bool) -> tuple[Tensor, Tensor]:
-    search = importlib.import_module("gramian.arrays._torch_neighbours").search
-    found: tuple[Tensor, Tensor] = search(*given, alone=alone)
-    return found
 
 
 # --- scatters --------------------------------------------------------------------------

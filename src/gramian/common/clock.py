@@ -45,13 +45,18 @@ class TimeUpError(Exception):
 
 
 @contextmanager
-def until(deadline: float) -> Iterator[None]:
-    """Set the deadline, in seconds of `now`; never later than an outer one."""
-    token = _deadline.set(min(deadline, _deadline.get()))
+def _setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable inside the block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _deadline.reset(token)
+        variable.reset(token)
+
+
+def until(deadline: float) -> AbstractContextManager[None]:
+    """Set the deadline, in seconds of `now`; never later than an outer one."""
+    return _setting(_deadline, min(deadline, _deadline.get()))
 
 
 def check(seconds: float = 0.0) -> None:
@@ -98,11 +103,10 @@ def budget(seconds: float | None) -> Iterator[Budget]:
     outer = _budget.get()
     deadline = ENDLESS if seconds is None else now() + seconds
     own = Budget(deadline if outer is None else min(deadline, outer.deadline))
-    token = _budget.set(own)
     try:
-        yield own
+        with _setting(_budget, own):
+            yield own
     finally:
-        _budget.reset(token)
         if outer is not None:
             outer.phase = own.phase or outer.phase
             if own.interrupted:
@@ -186,14 +190,9 @@ def watcher() -> Watcher | None:
     return _watcher.get()
 
 
-@contextmanager
-def watched_by(watcher: Watcher | None) -> Iterator[None]:
+def watched_by(watcher: Watcher | None) -> AbstractContextManager[None]:
     """Notify this watcher of all fits inside the block."""
-    token = _watcher.set(watcher)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
+    return _setting(_watcher, watcher)
 
 
 def phase(name: str) -> None:
@@ -214,17 +213,12 @@ def on_step() -> Callable[[Any], None] | None:
 _placing: ContextVar[Callable[[Any], Any] | None] = ContextVar("placing", default=None)
 
 
-@contextmanager
-def placing(place: Callable[[Any], Any] | None) -> Iterator[None]:
+def placing(place: Callable[[Any], Any] | None) -> AbstractContextManager[None]:
     """Define how factors inside the block give positions of samples; None if they do not.
 
     Only these are shown as frames: factors in other coordinates are not meaningful pictures.
     """
-    token = _placing.set(place)
-    try:
-        yield
-    finally:
-        _placing.reset(token)
+    return _setting(_placing, place)
 
 
 def on_frame() -> Callable[[Callable[[], Any]], None] | None:

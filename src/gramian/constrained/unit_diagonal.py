@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.arrays.unit_rows import sweep_rows
+from gramian.arrays.cpu import sweep_rows
 from gramian.common import clock
 from gramian.constrained.augmented_lagrangian import rank_for
 from gramian.constrained.model import Model

@@ -5,16 +5,15 @@
 the operator.
 """
 
-from gramian.linalg._base import EigenPair, Operator
+from gramian.linalg._lanczos import EigenPair, Operator, ritz_pairs
 from gramian.linalg.bilateral import bilateral, box_quadratic
 from gramian.linalg.block_lanczos import block_lanczos
 from gramian.linalg.cone_quadratic import Slice, cone_quadratic
 from gramian.linalg.conjugate_gradient import conjugate_gradient
-from gramian.linalg.leading import METHODS, Method, leading_eigenpair
+from gramian.linalg.krylov import METHODS, Method, leading_eigenpair
 from gramian.linalg.polynomial import minimise_quartic
 from gramian.linalg.quartic import quartic
 from gramian.linalg.quasi_newton import Point, quasi_newton
-from gramian.linalg.ritz import ritz_pairs
 
 __all__ = [
     "METHODS",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,33 +51,26 @@ def bilateral(
 def box_quadratic(Q: Array, p: Array, lower: Array, upper: Array) -> Array | None:
     """argmin ½bᵀQb + pᵀb over lower ≤ b ≤ upper for a PSD 2 × 2 Q, eq. (4).
 
-    The optimum is the interior stationary point or lies on an edge or a corner; a singular Q
+    The optimum is the interior stationary point or lies on an edge; a singular Q
     has a line of stationary points, and that line meets an edge. None if unbounded below.
     """
     if np.all(np.isinf(upper)) and _falls_along_flat_line(Q, p):
         return None
-    candidates = [*_corners(lower, upper), *_interior(Q, p)]
+    candidates = []
     for free, held in ((0, 1), (1, 0)):
         for end in (lower[held], upper[held]):
             if np.isfinite(end):
-                edge = _on_edge(Q, p, free, held, end, lower[free], upper[free])
-                if edge is None:
+                slope, bend = p[free] + Q[free, held] * end, Q[free, free]
+                best = upper[free] if slope < 0 else lower[free]
+                if bend > 0:
+                    best = np.clip(-slope / bend, lower[free], upper[free])
+                if not np.isfinite(best):
                     return None
-                candidates.append(edge)
-    feasible = [b for b in candidates if np.all(b >= lower) and np.all(b <= upper)]
-    return min(feasible, key=lambda b: 0.5 * b @ Q @ b + p @ b)
-
-
-def _corners(lower: Array, upper: Array) -> list[Array]:
-    ends = product(*((low, high) for low, high in zip(lower, upper, strict=True)))
-    return [np.array(corner) for corner in ends if np.all(np.isfinite(corner))]
-
-
-def _interior(Q: Array, p: Array) -> list[Array]:
-    if _is_singular(Q):
-        return []
-    det = Q[0, 0] * Q[1, 1] - Q[0, 1] * Q[1, 0]
-    return [np.array([Q[0, 1] * p[1] - Q[1, 1] * p[0], Q[1, 0] * p[0] - Q[0, 0] * p[1]]) / det]
+                candidates.append(np.array([best, end] if free == 0 else [end, best]))
+    if not _is_singular(Q):
+        b = np.linalg.solve(Q, -p)
+        candidates += [b] if np.all(b >= lower) and np.all(b <= upper) else []
+    return min(candidates, key=lambda b: 0.5 * b @ Q @ b + p @ b)
 
 
 def _is_singular(Q: Array) -> bool:
@@ -92,24 +83,6 @@ def _falls_along_flat_line(Q: Array, p: Array) -> bool:
         return False
     n = np.array([-Q[0, 1], Q[0, 0]])
     return bool(p @ n < -1e-12 * np.abs(p) @ n)
-
-
-def _on_edge(
-    Q: Array, p: Array, free: int, held: int, end: float, low: float, high: float
-) -> Array | None:
-    """The best point of one edge; None if it is unbounded below."""
-    slope, bend = p[free] + Q[free, held] * end, Q[free, free]
-    b = np.empty(2)
-    b[held] = end
-    if bend > 0:
-        b[free] = np.clip(-slope / bend, low, high)
-    elif slope == 0:
-        b[free] = low if np.isfinite(low) else high
-    else:
-        b[free] = high if slope < 0 else low
-        if not np.isfinite(b[free]):
-            return None
-    return b
 
 
 def _far_descent(

@@ -1,14 +1,15 @@
 """Leading eigenpairs by block Lanczos, with orthogonalisation by matrix products."""
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import qr
 from scipy.linalg.blas import dgemv
 
 from gramian.arrays.places import beside, host, namespace, place_of, side_by_side, zeros
-from gramian.linalg._base import Array, CountedOperator, Operator
+from gramian.linalg._lanczos import Array, CountedOperator, Operator
 from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
 
 _DENSE_SHARE = 4
@@ -79,7 +80,7 @@ def block_lanczos(
     values, vectors, residuals = rayleigh_ritz(vectors, counted(vectors))
     rising = _may_miss_copies(values, residuals, block, counted.precision)
     while rising and not search.spent:
-        more_vectors = search.beside(values, vectors).run(min(k, block), block)
+        more_vectors = replace(search, found=(values, vectors)).run(min(k, block), block)
         together = side_by_side((vectors, more_vectors))
         more, vectors, residuals = (
             part[..., :k] for part in rayleigh_ritz(together, counted(together))
@@ -119,10 +120,6 @@ class _Search:
     def spent(self) -> bool:
         return self.operator.products >= self.max_products
 
-    def beside(self, values: Array, vectors: Array) -> "_Search":
-        """The search with these pairs deflated."""
-        return replace(self, found=(values, vectors))
-
     def image(self, rows: Array) -> Array:
         """The rows times A, or times A − V diag(λ + 2‖A‖) Vᵀ with deflated pairs."""
         image = self.operator(rows.T).T
@@ -137,13 +134,14 @@ class _Search:
         n = self.operator.size
         longest = min(max(self.max_basis, 3 * (k + 2 * block)), n - block)
         basis = _Basis(self, block, longest)
-        pace, begun = _Pace(k, block), self.operator.products
+        pace, begun = _Pace(block, 2 * k + 40), self.operator.products
         while True:
             basis.extend()
             products = self.operator.products - begun
             if not basis.full and products < pace.next_look and not self.spent:
                 continue
-            self._measure(basis)
+            if self.found is None:  # with deflated pairs the operator has a larger norm
+                self.norm = max(self.norm, basis.norm())
             if basis.size < k:
                 continue
             ritz = basis.ritz(k)
@@ -154,23 +152,14 @@ class _Search:
             if basis.full:
                 basis.restart(basis.ritz(k + (basis.size - k) // 3))
 
-    def _measure(self, basis: "_Basis") -> None:
-        # With deflated pairs the operator has a larger norm.
-        if self.found is None:
-            self.norm = max(self.norm, basis.norm())
-
 
 @dataclass
 class _Pace:
     """The number of products after which to compute Ritz pairs again, which costs O(m³)."""
 
-    k: int
     block: int
-    next_look: float = field(init=False)
+    next_look: float
     _last: tuple[int, float] | None = None
-
-    def __post_init__(self) -> None:
-        self.next_look = 2 * self.k + 40
 
     def saw(self, products: int, worst: float, goal: float, norm: float) -> None:
         """Extrapolate the largest residual, which decreases geometrically after some steps."""
@@ -185,8 +174,7 @@ class _Pace:
         self.next_look = max(ahead, _SLOWEST_GROWTH * products, products + self.block)
 
 
-@dataclass(frozen=True)
-class _Ritz:
+class _Ritz(NamedTuple):
     """Ritz values, largest first, coefficients of their vectors in the basis, residual norms."""
 
     values: Array
@@ -254,16 +242,10 @@ class _Basis:
             lower = np.linalg.cholesky(host(rest @ rest.T))
             sizes = np.diag(lower)
             if np.min(sizes) > _CHOLESKY_IS_SAFE * max(self._scale, np.max(sizes)):
-                return self._divided(lower, rest), np.asarray(lower.T)
-        rows, link = self._difficult_block(rest)
-        return rows, link
-
-    def _divided(self, lower: Array, rest: Array) -> Array:
-        """C⁻¹ rest for a small triangular C."""
-        if isinstance(rest, np.ndarray):
-            return np.asarray(np.linalg.solve(lower, rest))
-        inverse: Array = beside(rest, np.linalg.inv(lower)) @ rest
-        return inverse
+                if isinstance(rest, np.ndarray):
+                    return np.asarray(np.linalg.solve(lower, rest)), np.asarray(lower.T)
+                return beside(rest, np.linalg.inv(lower)) @ rest, np.asarray(lower.T)
+        return self._difficult_block(rest)
 
     def _difficult_block(self, rest: Array) -> tuple[Array, Array]:
         """The same for rows that are nearly dependent, tiny or zero."""

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dtrtri
 
 from gramian.arrays.threads import blas_threads_for
 from gramian.linalg.svec import smat, svec, triangle, with_square
@@ -178,18 +179,19 @@ def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State
     inverse = turn.T @ dtrtri(root, lower=1)[0]
     roots = np.sqrt(values)
     scaling = _symmetric((inverse.T * roots) @ inverse)
-    factor = _factored(with_square(H, scaling))
+    # A lower triangle by rows is an upper triangle by columns, as LAPACK expects.
+    factor = cho_factor(with_square(H, scaling).T, overwrite_a=True, check_finite=False)
     residual = _residual(slope, state, within)
     missing = 0.0 if within is None else within.trace - float(np.sum(within.E * X))
     sizes = np.outer(roots, roots)
     normal = None if within is None else svec(within.E)
 
     def solve(right: Array, refine: bool = True) -> Array:
-        x = _solved(factor, right)
+        x: Array = cho_solve(factor, right, check_finite=False)
         if not refine:
             return x
         rest = right - H @ x - svec(scaling @ smat(x, order) @ scaling)
-        return x + _solved(factor, rest)
+        return x + cho_solve(factor, rest, check_finite=False)
 
     along = None if normal is None else solve(normal)
 
@@ -225,20 +227,6 @@ def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State
     if not length > SHORTEST_STEP or not np.isfinite(dX).all():
         return None
     return _State(X + length * dX, Z + length * dZ, state.y + length * dy)
-
-
-def _factored(lower: Array) -> Array:
-    """Cholesky's factor of a matrix whose lower triangle is given, in its place."""
-    factor: Array
-    factor, failed = dpotrf(lower.T, overwrite_a=1, clean=0)
-    if failed:
-        raise np.linalg.LinAlgError("the matrix is not positive definite up to rounding")
-    return factor
-
-
-def _solved(factor: Array, right: Array) -> Array:
-    found: Array = dpotrs(factor, right)[0]
-    return found
 
 
 def _symmetric(A: Array) -> Array:

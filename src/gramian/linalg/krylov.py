@@ -1,13 +1,27 @@
-"""The leading eigenpair by implicitly restarted Lanczos (ARPACK), or LAPACK for small orders."""
+"""The leading eigenpair of a symmetric operator, by ARPACK unless another method is given.
+
+Small orders use LAPACK.
+"""
 
 from contextlib import suppress
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from gramian.arrays.places import beside, column_squares, eye, host, namespace
-from gramian.linalg._base import Array, CountedOperator, EigenPair, Probe, probe
+from gramian.linalg._lanczos import (
+    Array,
+    CountedOperator,
+    EigenPair,
+    Operator,
+    Probe,
+    RandomState,
+    probe,
+    starting_vector,
+)
+from gramian.linalg.newton_eigen import newton_cg, newton_lanczos
 
 DENSE_ORDER = 64
 """Order up to which all eigenvalues are computed at once."""
@@ -75,3 +89,49 @@ def rayleigh_ritz(vectors: Array, images: Array) -> tuple[Array, Array, Array]:
     vectors, images = basis @ y, images @ y
     lost = images - vectors * beside(basis, values)
     return values, vectors, np.sqrt(host(column_squares(lost)))
+
+
+Method = Literal["krylov", "newton-lanczos", "newton-cg"]
+
+METHODS = {
+    "krylov": krylov,
+    "newton-lanczos": newton_lanczos,
+    "newton-cg": newton_cg,
+}
+
+
+def leading_eigenpair(
+    operator: Operator,
+    *,
+    method: Method = "krylov",
+    v0: Array | None = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    random_state: RandomState = None,
+) -> EigenPair:
+    """Return the eigenpair of the largest (algebraic) eigenvalue of a symmetric operator.
+
+    Parameters
+    ----------
+    operator : anything with ``shape == (n, n)`` and ``@`` on (n,) and (n, k) arrays.
+    method : "krylov" (ARPACK), "newton-lanczos" or "newton-cg" (BILGO, Algorithm 2). An
+        operator on a device is always solved by "newton-lanczos", which runs there.
+    v0 : an approximate eigenvector, to which a small random part is added.
+    tol : the residual relative to max(|λ|, an estimate of ‖A‖). It is raised to the precision of
+        the products, 4 √n ε.
+    max_iter : limit on outer iterations (restarts for "krylov").
+    random_state : seed or generator of the random start.
+
+    Raises
+    ------
+    FloatingPointError
+        If a product is not finite.
+    """
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    counted = CountedOperator(operator)
+    tol = max(tol, counted.precision)
+    start = starting_vector(counted.size, v0, tol, random_state, counted.place)
+    if not counted.place.is_host:
+        method = "newton-lanczos"
+    return METHODS[method](counted, start, tol, max_iter)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays.batches import batches_of
-from gramian.arrays.places import as_double, namespace
+from gramian.arrays.places import as_double, batches_of, namespace
 from gramian.losses.base import Array, Loss, PerImage
 from gramian.losses.functions import entropy
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays.batches import batches_of
-from gramian.arrays.places import as_double, namespace, precision
+from gramian.arrays.places import as_double, batches_of, namespace, precision
 from gramian.common.parameters import whole_number
 from gramian.maps.base import (
     ROUNDINGS,

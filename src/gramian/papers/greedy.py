@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays.places import place_of
 from gramian.bounds import certify_image
 from gramian.certificate import Certificate
 from gramian.linalg import EigenPair, Method, bilateral, leading_eigenpair
@@ -95,6 +96,46 @@ def greedy(
         stalls = stalls + 1 if before - objective.value(image) <= quiet_change * abs(before) else 0
         if stalls >= 2 * certify_every:
             return Status.LOCAL if limited else Status.STALLED
+
+
+def journee(
+    problem: Problem, factor: Array, settings: Settings, *, eigen: Method = "krylov"
+) -> Run:
+    """M ← M + πvvᵀ, the rule of Journée et al. as BILGO §4 states it.
+
+    Add the leading eigenvector of −∇F with the best π ≥ 0, without shrinking M.
+
+    F stops decreasing at λ_max(−∇F) ≤ 0 although ⟨∇F, M⟩ may be far from 0: a reference for
+    BILGO's Fig. 2, not recommended for use.
+    """
+    return greedy(
+        problem,
+        factor,
+        settings,
+        atom=lambda image, pair: pair.vector,
+        fix_alpha=True,
+        eigen=eigen,
+    )
+
+
+def random_conic_pursuit(
+    problem: Problem, factor: Array, settings: Settings, *, chi: float = 0.5
+) -> Run:
+    """M ← αM + βxxᵀ with x ~ N(0, (1 − χ)M + χI) and the best α, β ≥ 0.
+
+    Kleiner et al., as BILGO §4 and §6.1 state it.
+    """
+    if not 0 < chi <= 1:
+        raise ValueError(f"chi must lie in (0, 1], got {chi}")
+
+    def atom(image: Any, pair: Any) -> Array:
+        L = image.factor
+        place = place_of(L)
+        inside = L @ place.normal(settings.rng, (L.shape[1],))
+        outside = place.normal(settings.rng, (problem.order,))
+        return float(np.sqrt(1 - chi)) * inside + float(np.sqrt(chi)) * outside
+
+    return greedy(problem, factor, settings, atom=atom)
 
 
 def _hinted(settings: Settings, vector: Any) -> Any:

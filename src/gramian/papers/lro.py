@@ -1,4 +1,7 @@
-"""LRO, Algorithm 1: conjugate gradient on the factor with the exact quartic step."""
+"""LRO, Algorithm 1: conjugate gradient on the factor with the exact quartic step.
+
+Gradient descent with that step is a baseline of BiS.
+"""
 
 from __future__ import annotations
 
@@ -95,10 +98,15 @@ def lro(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
     Every `check` steps ω = λ_max(−∇F) and the gap are computed: a small change of F or L, the
     paper's test, does not imply optimality.
     """
-    return line_searched(problem, factor, settings, check=check, conjugate=True)
+    return _line_searched(problem, factor, settings, check=check, conjugate=True)
 
 
-def line_searched(
+def gd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20) -> Run:
+    """L ← L − μ ∂F/∂L with μ the best step along the line (BiS §IV)."""
+    return _line_searched(problem, factor, settings, check=check, conjugate=False)
+
+
+def _line_searched(
     problem: Problem, factor: Array, settings: Settings, *, check: int, conjugate: bool
 ) -> Run:
     """The run of a method with exact line searches on the factor."""

@@ -26,10 +26,8 @@ from gramian.papers.admm import admm
 from gramian.papers.agd import agd
 from gramian.papers.bilgo import bilgo
 from gramian.papers.bis import bis
-from gramian.papers.gd import gd
-from gramian.papers.journee import journee
-from gramian.papers.lro import lro
-from gramian.papers.random_conic_pursuit import random_conic_pursuit
+from gramian.papers.greedy import journee, random_conic_pursuit
+from gramian.papers.lro import gd, lro
 from gramian.problem import Problem
 from gramian.solvers.auto import auto
 

@@ -1,7 +1,7 @@
 """Compiled kernels that maintain the candidates for the nearest neighbours of every query.
 
 For a query x and a reference y a tile holds s = x̂·ŷ in float32; ‖x̂‖² + (‖ŷ‖² − 2s) lies within a
-known error bound (`_sides.Frame`) of the squared distance D. Each query has a heap of k upper
+known error bound (`neighbours.Frame`) of the squared distance D. Each query has a heap of k upper
 bounds on D, whose largest is its threshold, and a pool of candidates whose lower bound does not
 exceed the threshold. A full pool is refined: D is computed from the differences in float64, and the
 k nearest are kept. At the end the pool holds the k smallest (D, index), independent of the order of
@@ -13,6 +13,7 @@ of `counts`: the size of the pool, and the number of leading candidates whose D 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from gramian.arrays._kernels import compiled
 
 CHUNK = 16
 """Scores whose minimum is compared with the threshold before they are tested individually."""
+
+ROUND_UP, TINY = 1.0 + 2.0**-22, 2.0**-100
+"""Factor and summand that round a number up to float32."""
 
 
 @compiled
@@ -192,3 +196,142 @@ def nearest_among(
             for q in range(kept - 1, place, -1):
                 found[i, q], distances[i, q] = found[i, q - 1], distances[i, q - 1]
             found[i, place], distances[i, place] = j, d
+
+
+# --- tiles ----------------------------------------------------------------------------
+
+
+def _finite(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile for finite numbers, so that a minimum uses vector registers."""
+    return compiled(function, "nnan", "nsz")
+
+
+@compiled
+def _limit(heap: float, own: float, slope: float, base: float, peak: float, rest: float) -> Any:
+    """The largest ‖ŷ‖² − 2s that may be below the threshold, rounded up."""
+    limit = heap - own + (base + slope * peak + rest)
+    return np.float32(limit * ROUND_UP if limit > 0 else limit / ROUND_UP) + np.float32(TINY)
+
+
+@_finite
+def columns_below(
+    scores: Any, first: int, start: int, heaps: Any, asking: Any, offered: Any, hits: Any
+) -> int:
+    """Chunks of rows, the references from `first`, that may be below the threshold of a column.
+
+    The columns are the queries from `start`. `asking` has their ‖x̂‖², `offered` ‖ŷ‖², and both
+    bound the distance of a score from D (`neighbours.Frame`).
+    """
+    n_rows, n_cols = scores.shape
+    least, limits = np.empty(n_cols, dtype=np.float32), np.empty(n_cols, dtype=np.float32)
+    peak, rest = offered[1][first : first + n_rows].max(), offered[2][first : first + n_rows].max()
+    for c in range(n_cols):
+        i = start + c
+        limits[c] = _limit(heaps[i, 0], asking[0][i], asking[1][i], asking[2][i], peak, rest)
+    count = 0
+    for begin in range(0, n_rows, CHUNK):
+        least[:] = np.float32(np.inf)
+        for row in range(begin, min(begin + CHUNK, n_rows)):
+            square, line = offered[0][first + row], scores[row]
+            for c in range(n_cols):
+                least[c] = min(least[c], square - np.float32(2.0) * line[c])
+        for c in range(n_cols):
+            if least[c] <= limits[c]:
+                hits[count, 0], hits[count, 1] = begin, c
+                count += 1
+    return count
+
+
+@compiled
+def _count_below(line: Any, squares: Any, limit: Any) -> int:
+    below = 0
+    for c in range(line.size):
+        below += squares[c] - np.float32(2.0) * line[c] <= limit
+    return below
+
+
+@compiled
+def rows_below(
+    scores: Any, first: int, start: int, heaps: Any, asking: Any, offered: Any, hits: Any
+) -> int:
+    """The same with rows as queries and columns as references, if both are the same samples.
+
+    Counts scores along a row, which uses vector registers where a minimum does not.
+    """
+    n_rows, n_cols = scores.shape
+    squares = offered[0][start : start + n_cols]
+    peak, rest = offered[1][start : start + n_cols].max(), offered[2][start : start + n_cols].max()
+    count = 0
+    for row in range(n_rows):
+        i, line = first + row, scores[row]
+        limit = _limit(heaps[i, 0], asking[0][i], asking[1][i], asking[2][i], peak, rest)
+        if _count_below(line, squares, limit) == 0:
+            continue
+        for begin in range(0, n_cols, CHUNK):
+            part = slice(begin, begin + CHUNK)
+            if _count_below(line[part], squares[part], limit) > 0:
+                hits[count, 0], hits[count, 1] = row, begin
+                count += 1
+    return count
+
+
+@compiled
+def pack(indptr: Any, indices: Any, data: Any, local: Any, packed: Any) -> None:
+    """CSR rows as columns of `packed`; its rows are the features present, numbered by `local`."""
+    used = 0
+    for i in range(indptr.size - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            c = indices[e]
+            if local[c] < 0:
+                local[c] = used
+                packed[used, :] = np.float32(0.0)
+                used += 1
+            packed[local[c], i] = data[e]
+
+
+@compiled
+def sparse_scores(
+    first: int, indptr: Any, indices: Any, data: Any, local: Any, packed: Any, scores: Any
+) -> None:
+    """Products of the CSR rows from `first` with the packed rows, one sum per entry."""
+    n_rows, n_cols = scores.shape
+    for row in range(n_rows):
+        line = scores[row]
+        line[:] = np.float32(0.0)
+        for e in range(indptr[first + row], indptr[first + row + 1]):
+            place = local[indices[e]]
+            if place >= 0:
+                value, other = data[e], packed[place]
+                for c in range(n_cols):
+                    line[c] += value * other[c]
+
+
+@compiled
+def sweep(
+    tiles: Any, start: int, both: bool, references: Any, queries: Any, left: Any, right: Any,
+    square: float, states: Any, asking: Any, offered: Any, marks: Any,
+) -> None:  # fmt: skip
+    """Pass the references of every tile, from `first` to `stop`, to the queries from `start`.
+
+    There is no Python code between tiles, so that threads do not wait for the GIL: a tile of a
+    hundred features takes 0.5 ms, and the Python overhead would be 0.05 ms.
+
+    If `both`, the queries are also candidates for the references.
+    """
+    width, longest = queries.shape[0], 0
+    for t in range(tiles.shape[0]):
+        longest = max(longest, tiles[t, 1] - tiles[t, 0])
+    room = np.empty((longest, width), dtype=np.float32)
+    most = max(longest * -(-width // CHUNK), width * -(-longest // CHUNK))
+    hits = np.empty((most, 2), dtype=np.int32)
+    for t in range(tiles.shape[0]):
+        first, stop = tiles[t]
+        scores = room[: stop - first]
+        np.dot(references[first:stop], queries.T, scores)
+        count = columns_below(scores, first, start, states[0], asking, offered, hits)
+        offer(scores, first, start, False, hits, count, left, right, square, states,
+              asking, offered, marks)  # fmt: skip
+        if both:
+            count = rows_below(scores, first, start, states[0], asking, offered, hits)
+            offer(scores, first, start, True, hits, count, left, right, square, states,
+                  asking, offered, marks)  # fmt: skip
