@@ -131,11 +131,14 @@ def quasi_newton(
     needs hardly more than one.
     """
     point = evaluate(start)
-    enough = tol * largest(point.gradient)
+    least = largest(point.gradient)
+    enough = tol * least
     pairs = Pairs(point.gradient, memory) if pairs is None else pairs.resumed(point.gradient)
     quiet = 0
     for _ in range(iterations):
-        if not largest(point.gradient) > enough or quiet == STALLED_STEPS:
+        size = largest(point.gradient)
+        quiet, least = (0, size) if size < 0.5 * least else (quiet, least)
+        if not size > enough or quiet == STALLED_STEPS:
             break
         found = _step(evaluate, point, pairs, search)
         if found is None and pairs.taken:

@@ -64,7 +64,7 @@ MAX_QUIET_ROUNDS = 6
 def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Minimise F over the cone or over a fixed trace, to the tolerance."""
     run = _StaircaseRun(problem, settings)
-    image, quiet = run.begun(factor), 0
+    image, quiet, least = run.begun(factor), 0, np.inf
     if run.leaves_zero(image):
         yield Step(image.factor, run.zero)
         image = run.descended(image)
@@ -80,7 +80,10 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
         except UnboundedError:
             return Status.UNBOUNDED
         value = problem.objective.value(image)
-        quiet = 0 if certificate.value - value > 1e-13 * abs(value) else quiet + 1
+        falls = certificate.value - value > 1e-13 * abs(value)
+        gap = np.inf if certificate.gap is None else certificate.gap
+        quiet = 0 if falls or gap < 0.5 * least else quiet + 1
+        least = min(gap, least)
         if quiet >= MAX_QUIET_ROUNDS:
             return Status.STALLED
         if run.is_unbounded_on_ray(image, value):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramian.app.files import FileError, read_header, read_pairs, read_ratings, read_table
@@ -231,6 +231,7 @@ def test_a_first_line_of_ids_is_no_header(tmp_path):
         assert len(first) == count and (first[0], second[0]) == ("anna", "ben")
 
 
+@settings(deadline=None)
 @given(
     rows=st.lists(
         st.lists(st.sampled_from(["1", "", "x y", '"q,r"', " "]), min_size=2, max_size=3)
