@@ -48,7 +48,7 @@ FAR = 0.25
 @option("--components", "N", 'Dimensions, or "auto" for 95 % of the variance.', default="2")
 @option("--neighbors", int, "Of each sample.  [default: 6, and 7 of a layout]")
 @option("--distances", bool, "FILE has distances between all samples, or a sparse graph.")
-@option("--lam --nu lam", float, "Weight of the model; default: chosen from the data.")
+@option("--lam --nu lam", float, "Weight; default: chosen from the data. --nu is deprecated.")
 @option("--connect", CONNECT, "How to handle a graph in several parts.", default="mst")
 @option("--images", "HEIGHTxWIDTH", "Show samples as images of this size in the report.")
 @out_option
