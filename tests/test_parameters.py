@@ -1,9 +1,13 @@
 """Rules for parameters, and the tables of rules of estimators."""
 
 import inspect
+import pickle
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from gramian import completion, kernel, manifold, metric, spectral
 from gramian.common.parameters import (
@@ -106,3 +110,84 @@ def test_a_class_describes_its_own_parameters_before_inherited_ones():
     described = _entries(Learner.__doc__, "Parameters")
     assert "Its own tolerance." in described["tol"]
     assert next(iter(described)) == "tol" and "device" in described
+
+
+RENAMED = [
+    (cls, old, new)
+    for cls in ESTIMATORS
+    for old, new in getattr(cls, "_renamed", {}).items()
+    if not old.endswith("_")
+]
+
+
+def test_renamed_parameters():
+    assert {(cls.__name__, old, new) for cls, old, new in RENAMED} == {
+        ("MVU", "nu", "lam"),
+        ("ColoredMVU", "nu", "lam"),
+        ("RegMVU", "nu", "lam"),
+        ("LMNNEig", "gamma", "lam"),
+        ("LowRankKernel", "method", "solver"),
+    }
+
+
+@pytest.mark.parametrize(("cls", "old", "new"), RENAMED)
+def test_deprecated_name_sets_the_parameter_and_warns(cls, old, new):
+    value = object()
+    with pytest.warns(FutureWarning, match=f"{old} of {cls.__name__} is deprecated.* use {new}$"):
+        made = cls(**{old: value})
+    with pytest.warns(FutureWarning, match=f"use {new}$") as warned:
+        changed = cls().set_params(**{old: value})
+    assert warned[0].filename == __file__
+    for estimator in (made, changed):
+        assert estimator.get_params()[new] is value and old not in estimator.get_params()
+        assert set(vars(estimator)) == set(estimator.get_params())
+        with pytest.warns(FutureWarning, match=f"use {new}$"):
+            assert getattr(estimator, old) is value
+    with pytest.warns(FutureWarning, match=f"use {new}$"):
+        setattr(made, old, 3)
+    assert getattr(made, new) == 3
+
+
+@pytest.mark.parametrize(("cls", "old", "new"), RENAMED)
+def test_rejects_a_parameter_given_by_both_names(cls, old, new):
+    for method in (cls, cls().set_params):
+        with pytest.raises(ValueError, match=f"{old} is the deprecated name.* pass {new} only"):
+            method(**{old: 1, new: 1})
+
+
+@pytest.mark.parametrize(("cls", "old", "new"), RENAMED)
+def test_present_name_does_not_warn(cls, old, new):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = cls(**{new: 0.25})
+        copies = [clone(made), pickle.loads(pickle.dumps(made)), cls().set_params(**{new: 0.25})]
+        for copied in copies:
+            assert copied.get_params() == made.get_params()
+
+
+@pytest.mark.parametrize(("cls", "old", "new"), RENAMED)
+def test_restores_pickles_of_earlier_versions(cls, old, new):
+    state = cls(**{new: 0.25}).__getstate__()
+    state[old] = state.pop(new)
+    restored = cls.__new__(cls)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        restored.__setstate__(state)
+        assert clone(restored).get_params()[new] == 0.25
+
+
+def test_grid_search_takes_both_names():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    y = np.arange(30) % 2
+
+    def search(name):
+        model = metric.MetricClassifier(metric=metric.LMNNEig(tol=0.1, shrinkage=0.5))
+        return GridSearchCV(model, {f"metric__{name}": [0.2]}, cv=2).fit(X, y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        present = search("lam")
+    with pytest.warns(FutureWarning, match="use lam$"):
+        former = search("gamma")
+    assert present.best_estimator_.metric.lam == former.best_estimator_.metric.lam == 0.2
+    assert present.best_score_ == former.best_score_

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -219,6 +220,36 @@ def rewritten(source: Path, target: Path, change, compression=zipfile.ZIP_STORED
 def model(tmp_path):
     KTA().fit(IRIS, CLASSES).save(tmp_path / "model")
     return tmp_path / "model"
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [("mvu in parts", ("nu", "nu_")), ("reg mvu", ("nu", "nu_")), ("lmnn-eig", ("gamma",)),
+     ("low rank", ("method",))],
+)  # fmt: skip
+def test_reads_models_written_before_parameters_were_renamed(name, names, tmp_path):
+    model = FITTED[name]()
+    model.save(tmp_path / "new")
+
+    def rename(tree):
+        if isinstance(tree, dict):
+            state = tree.get("state", {})
+            for old in names:
+                new = type(model)._renamed[old]
+                if new in state:
+                    state[old] = state.pop(new)
+            tree = list(tree.values())
+        for part in tree if isinstance(tree, list) else []:
+            rename(part)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        loaded = gm.load(rewritten(tmp_path / "new", tmp_path / "old", rename))
+        assert loaded.get_params() == model.get_params()
+        assert vars(loaded).keys() == vars(model).keys()
+    if "nu_" in names:
+        with pytest.warns(FutureWarning, match="use lam_$"):
+            np.testing.assert_array_equal(loaded.nu_, model.lam_)
 
 
 def test_reads_models_written_before_classes_were_moved(model, tmp_path):

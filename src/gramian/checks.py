@@ -14,6 +14,8 @@ from gramian.losses import Loss
 from gramian.maps import LinearMap
 from gramian.objectives import Objective
 
+__all__ = ["check_adjoint", "check_curvature", "check_gradient", "check_hessian"]
+
 
 @under_own_errstate
 def check_adjoint(

@@ -19,6 +19,16 @@ from gramian.common.parameters import whole_number
 from gramian.common.random_state import generator
 from gramian.neighbours import Neighbours, nearest
 
+__all__ = [
+    "all_pairs",
+    "local_pairs",
+    "local_triplets",
+    "other_class_neighbors",
+    "random_pairs",
+    "random_triplets",
+    "same_class_neighbors",
+]
+
 Indices = NDArray[np.integer]
 
 EQUAL, BESIDE = 1e-9, 4

@@ -32,6 +32,8 @@ from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest, squared_distances
 from gramian.proofs.sparse import SparseForm
 
+__all__ = ["Graph", "neighbor_graph", "normalized_laplacian", "smoothest"]
+
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 

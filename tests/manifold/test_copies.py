@@ -52,12 +52,12 @@ def test_copies_count_in_variance_and_certificate():
     graph = gm.graph.neighbor_graph(X[copies.first], 5, connect="mst")
     unit = graph.sq_distances.mean()
     D = graph.sq_distances / unit
-    problem = gm.problems.mvu(graph.edges, D, graph.n, fitted.nu_, mass=copies.merge.counts)
+    problem = gm.problems.mvu(graph.edges, D, graph.n, fitted.lam_, mass=copies.merge.counts)
     L = fitted.kernel_factor_ / np.sqrt(unit)
     once = L[copies.first]
     i, j = graph.edges.T
     kept = np.sum((np.sum((once[i] - once[j]) ** 2, axis=1) - D) ** 2)
-    assert problem.value(once) == pytest.approx(kept - fitted.nu_ * np.sum(L**2))
+    assert problem.value(once) == pytest.approx(kept - fitted.lam_ * np.sum(L**2))
     assert problem.value(once) == pytest.approx(fitted.certificate_.value)
     assert problem.value(once) - fitted.certificate_.gap <= problem.value(once[:, :2])
 

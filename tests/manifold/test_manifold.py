@@ -21,8 +21,8 @@ ROLL, ALONG = make_swiss_roll(500, random_state=0)
 
 @parametrize_with_checks(
     [
-        MVU(tol=1e-2, nu=1.0),
-        ColoredMVU(tol=1e-2, nu=1.0),
+        MVU(tol=1e-2, lam=1.0),
+        ColoredMVU(tol=1e-2, lam=1.0),
         RegMVU(tol=1e-2),
         NeighborLayout(rounds=1, tol=0.1, solver="lbfgs"),
     ]
@@ -120,7 +120,7 @@ def test_invariant_to_scale_translation_and_order():
     X, _, _ = sheet(80)
     plain = MVU(n_neighbors=6, tol=1e-5).fit(X)
     moved = MVU(n_neighbors=6, tol=1e-5).fit(1e3 * X + 7.0)
-    assert moved.nu_ == pytest.approx(plain.nu_)
+    assert moved.lam_ == pytest.approx(plain.lam_)
     order = np.random.default_rng(1).permutation(80)
     turned = MVU(n_neighbors=6, tol=1e-5).fit(X[order])
 
@@ -199,8 +199,8 @@ def test_a_rank_limit_is_kept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nu": -1.0}, "nu must be"),
-        ({"nu": "large"}, 'nu must be a finite number above 0, or "auto"'),
+        ({"lam": -1.0}, "lam must be"),
+        ({"lam": "large"}, 'lam must be a finite number above 0, or "auto"'),
         ({"max_edge_error": 0}, "max_edge_error must be"),
         ({"n_components": 0}, "n_components must be"),
         ({"n_components": 90}, "unfold to at most"),
@@ -218,8 +218,8 @@ def test_rejects_bad_input():
     X, _, _ = sheet(30)
     with pytest.raises(ValueError, match="n_basis must be"):
         RegMVU(n_basis=0).fit(X)
-    with pytest.raises(ValueError, match="nu must be"):
-        RegMVU(nu="large").fit(X)
+    with pytest.raises(ValueError, match="lam must be"):
+        RegMVU(lam="large").fit(X)
     with pytest.raises(ValueError, match="identical"):
         MVU().fit(np.ones((10, 2)))
     with pytest.raises(ValueError, match="the same for all samples"):
@@ -295,7 +295,7 @@ def test_many_points_start_from_few_eigenvectors(monkeypatch):
     plain = MVU(n_neighbors=6, tol=1e-4, random_state=0).fit(X)
     monkeypatch.setattr("gramian.manifold.mvu.MANY", 100)
     lifted = MVU(n_neighbors=6, tol=1e-4, random_state=0).fit(X)
-    assert lifted.nu_ == pytest.approx(plain.nu_)
+    assert lifted.lam_ == pytest.approx(plain.lam_)
     assert lifted.certificate_.value == pytest.approx(plain.certificate_.value, rel=2e-4)
     assert correlation(lifted.embedding_[:, 0], along) > 0.97
 

@@ -119,9 +119,9 @@ def test_lmnn_eig_is_equivalent_to_the_plain_hinge(gamma, k):
     """Lemma 2: the least hinge objective is 1 over the largest margin with slack."""
     data, y = TINY
     least = least_hinge(data, y, k, gamma)
-    learner = LMNNEig(
-        **PLAIN, n_neighbors=k, gamma=gamma, floor=0.0, mu=1e-4 / least, tol=1e-6
-    ).fit(data, y)
+    learner = LMNNEig(**PLAIN, n_neighbors=k, lam=gamma, floor=0.0, mu=1e-4 / least, tol=1e-6).fit(
+        data, y
+    )
     reached = learner.max_min_
     assert reached.value <= (1 + 1e-6) / least
     assert reached.bound >= (1 - 1e-6) / least
@@ -174,7 +174,7 @@ def test_a_ridge_keeps_the_similar_pairs_within_their_budget(ridge):
 @pytest.mark.parametrize("gamma", [0.1, 0.5])
 @pytest.mark.parametrize("floor", [0.0, 0.5])
 def test_lmnn_eig_reports_the_margin_of_its_metric_with_slack(gamma, floor):
-    fitted = LMNNEig(**PLAIN, gamma=gamma, floor=floor, tol=1e-6).fit(X, Y)
+    fitted = LMNNEig(**PLAIN, lam=gamma, floor=floor, tol=1e-6).fit(X, Y)
     similar, triplets = local_pairs(X, Y, 3)[0], local_triplets(X, Y, 3)
     trace = np.sum(squared(fitted, X, similar))
     budget = (1 - gamma * trace) / (1 - gamma)
@@ -471,10 +471,10 @@ def test_bad_parameters_are_refused_by_name(learner, parameters, message):
         learner(**parameters).fit(X, Y)
 
 
-@pytest.mark.parametrize("gamma", [0, 1, -0.5, 2.0, np.nan, "half"])
-def test_a_gamma_outside_its_range_is_refused(gamma):
-    with pytest.raises(ValueError, match="gamma must be between 0 and 1"):
-        LMNNEig(gamma=gamma).fit(X, Y)
+@pytest.mark.parametrize("lam", [0, 1, -0.5, 2.0, np.nan, "half"])
+def test_rejects_lam_outside_its_range(lam):
+    with pytest.raises(ValueError, match="lam must be between 0 and 1"):
+        LMNNEig(lam=lam).fit(X, Y)
 
 
 @EVERY_LEARNER

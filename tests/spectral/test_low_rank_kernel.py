@@ -32,7 +32,7 @@ MODELS = {
     "poly": LowRankKernel(n_components=15, kernel="poly", degree=2, coef0=1.0, lam=2.0),
     "laplacian": LowRankKernel(n_components=10, kernel="laplacian"),
     "callable": LowRankKernel(n_components=5, kernel=product),
-    "lro": LowRankKernel(n_components=3, kernel="linear", method="lro", tol=1e-9),
+    "lro": LowRankKernel(n_components=3, kernel="linear", solver="lro", tol=1e-9),
 }
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
+from functools import wraps
 from typing import Any, TypeVar, dataclass_transform
 
 Class = TypeVar("Class")
@@ -17,6 +20,10 @@ def with_parameters(cls: type[Class]) -> type[Class]:
     The signature, which scikit-learn's `clone` and `get_params` read, has them before those of the
     base classes. Annotate what is not a parameter with `ClassVar`. Parameters and attributes that
     the docstring of the class does not describe are described as in its base classes.
+
+    `_renamed`, a dictionary, lists deprecated names of parameters and fitted attributes with their
+    present names. Deprecated names are accepted with a FutureWarning, and without one in models
+    that earlier versions saved.
     """
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     signature = inspect.signature(made.__init__)
@@ -30,7 +37,62 @@ def with_parameters(cls: type[Class]) -> type[Class]:
     made.__init__.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]
     if made.__doc__ is not None and len(ordered) > 1:
         made.__doc__ = _completed(made, [one.name for one in ordered[1:]])
+    if hasattr(made, "_renamed"):
+        _accept_former_names(made)
     return made
+
+
+def present_names(cls: type, given: dict[str, Any], *, warn: bool = False) -> dict[str, Any]:
+    """The given values by present names; ValueError if one is given by both of its names."""
+    renamed: dict[str, str] = getattr(cls, "_renamed", {})
+    for old in [name for name in given if name in renamed]:
+        if renamed[old] in given:
+            raise ValueError(
+                f"{old} is the deprecated name of {renamed[old]} of {cls.__name__}: "
+                f"pass {renamed[old]} only"
+            )
+        if warn:
+            _warn_of(cls, old, renamed[old], stacklevel=4)
+    return {renamed.get(name, name): value for name, value in given.items()}
+
+
+def _warn_of(cls: type, old: str, new: str, *, stacklevel: int = 3) -> None:
+    message = f"{old} of {cls.__name__} is deprecated and will be removed: use {new}"
+    warnings.warn(message, FutureWarning, stacklevel=stacklevel)
+
+
+def _accept_former_names(cls: Any) -> None:
+    """Add the deprecated names of `_renamed` to the constructor, `set_params` and attributes."""
+
+    def renaming(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(self: Any, /, **given: Any) -> Any:
+            return method(self, **present_names(type(self), given, warn=True))
+
+        return call
+
+    restore = cls.__setstate__
+
+    def restore_renamed(self: Any, state: dict[str, Any]) -> None:
+        restore(self, present_names(type(self), state))
+
+    cls.__init__, cls.set_params = renaming(cls.__init__), renaming(cls.set_params)
+    cls.__setstate__ = restore_renamed
+    for old, new in cls._renamed.items():
+        setattr(cls, old, _former_attribute(old, new))
+
+
+def _former_attribute(old: str, new: str) -> property:
+    def get(self: Any) -> Any:
+        value = getattr(self, new)
+        _warn_of(type(self), old, new)
+        return value
+
+    def set(self: Any, value: Any) -> None:
+        _warn_of(type(self), old, new)
+        setattr(self, new, value)
+
+    return property(get, set, doc=f"Deprecated name of `{new}`.")
 
 
 def _completed(cls: type, names: list[str]) -> str:

@@ -16,6 +16,7 @@ from gramian.arrays.threads import few_blas_threads
 from gramian.common import application, clock, storage
 from gramian.common.parameters import check_rules
 from gramian.common.storage import StoredFileError
+from gramian.estimators.parameters import present_names
 
 FITS = ("fit", "fit_pairs", "fit_triplets", "partial_fit", "add_links", "update")
 """Methods limited by `time_limit`, including all their phases."""
@@ -148,7 +149,7 @@ class Kept(OwnErrstate):
         made: Any = cls.__new__(cls)
         made.__init__()
         parameters = made.get_params(deep=False)
-        for name, part in state.items():
+        for name, part in present_names(cls, state).items():
             if name not in parameters and (not name.isidentifier() or hasattr(cls, name)):
                 raise StoredFileError(f"{name!r} is not an attribute of a fitted {cls.__name__}")
             setattr(made, name, part)

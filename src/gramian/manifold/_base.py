@@ -29,7 +29,7 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 STRETCH = 0.05
-"""Approximate relative stretch of the edges by the smoothest eigenvector with ν="auto"."""
+"""Approximate relative stretch of the edges by the smoothest eigenvector with lam="auto"."""
 
 ENOUGH = 0.95
 """Fraction of the variance that n_components="auto" keeps."""
@@ -147,7 +147,7 @@ class Unfolding(
         gaps = [part.certificate_.relative_gap for part in self.parts_]
         worst = int(np.argmax([np.inf if gap is None else gap for gap in gaps]))
         self.result_ = self.parts_[worst].result_
-        self.nu_: Any = np.array([part.nu_ for part in self.parts_])
+        self.lam_: Any = np.array([part.lam_ for part in self.parts_])
         self.n_iter_ = max(part.n_iter_ for part in self.parts_)
         self._describe(X)
 

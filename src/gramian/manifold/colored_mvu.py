@@ -24,7 +24,7 @@ class ColoredMVU(MVU):
 
     Parameters
     ----------
-    n_components, n_neighbors, nu, max_edge_error, connect, metric, approximate, rank,
+    n_components, n_neighbors, lam, max_edge_error, connect, metric, approximate, rank,
     progress :
         As in `MVU`; "auto" scales ν by the smoothest eigenvector along y.
     solver, tol, max_iter, time_limit, random_state, device :
@@ -32,7 +32,7 @@ class ColoredMVU(MVU):
 
     Attributes
     ----------
-    embedding_, kernel_factor_, explained_variance_ratio_, edge_error_, graph_, nu_ :
+    embedding_, kernel_factor_, explained_variance_ratio_, edge_error_, graph_, lam_ :
         As in `MVU`.
     result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `MVU`.

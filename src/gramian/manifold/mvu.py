@@ -57,7 +57,7 @@ class MVU(Unfolding):
     n_neighbors : int
         Number of neighbours of each sample in the graph, at most 100 and at most the number of
         other samples. A sparsely sampled surface is unfolded more accurately with 12 than with 6.
-    nu : float or "auto"
+    lam : float or "auto"
         The weight ν of the variance. "auto" is 0.05 λ₂, λ₂ the smallest nonzero eigenvalue of the
         graph Laplacian, which stretches the edges by some percent, independently of the scale and
         the number of samples.
@@ -94,7 +94,7 @@ class MVU(Unfolding):
         The largest relative error of a squared edge length.
     graph_ : Graph
         Edges of the distinct samples, and one of length 0 from the first to each copy of it.
-    nu_ : float
+    lam_ : float
         The ν used, for edges divided by their mean square, 0 with constraints; an array for
         several components.
     result_ : Result
@@ -116,19 +116,20 @@ class MVU(Unfolding):
     True
     """
 
-    nu: float | str = "auto"
+    lam: float | str = "auto"
     max_edge_error: float | None = None
     connect: str = "mst"
     rank: int | None = None
     tol: float = 1e-3
 
-    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "max_edge_error": or_none(ABOVE_ZERO)}
+    _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO), "max_edge_error": or_none(ABOVE_ZERO)}
+    _renamed: ClassVar = {"nu": "lam", "nu_": "lam_"}
 
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
         """Unfold along all directions, or along side information: K = side sideᵀ."""
         with clock.placing(self._at_samples):
             if self.max_edge_error is not None:
-                self.nu_ = 0.0
+                self.lam_ = 0.0
                 result = self._keeping_edges(graph, side)
             else:
                 result = self._penalised(graph, side, X)
@@ -145,17 +146,17 @@ class MVU(Unfolding):
         if side is None and waves is None:  # no time was left for them
             start = self._flat(X, graph)
             longest = spread_along(graph, start)
-        self.nu_ = STRETCH / longest if self.nu == "auto" else float(self.nu)
+        self.lam_ = STRETCH / longest if self.lam == "auto" else float(self.lam)
         if side is None and waves is not None and graph.n > MANY:
             start = self._coarse(graph, waves)
         return self._minimize(self._problem(graph, side), start)
 
     def _problem(self, graph: Graph, side: Array | None) -> Problem:
         """The penalised problem of the distinct samples."""
-        edges, D, n, nu = graph.edges, graph.sq_distances, graph.n, self.nu_
+        edges, D, n, lam = graph.edges, graph.sq_distances, graph.n, self.lam_
         if side is not None:
-            return mvu(edges, D, n, nu, LowRankPlusIdentity(n, 0.0, side))
-        return mvu(edges, D, n, nu, mass=self._copies.merge.counts if self._copies.any else None)
+            return mvu(edges, D, n, lam, LowRankPlusIdentity(n, 0.0, side))
+        return mvu(edges, D, n, lam, mass=self._copies.merge.counts if self._copies.any else None)
 
     def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
         """The samples themselves, if the time was up before a better embedding was found."""
@@ -197,7 +198,7 @@ class MVU(Unfolding):
 
     def _coarse(self, graph: Graph, waves: Array) -> Array:
         """A starting point for very many points: the unfolding in few eigenvectors (`RegMVU`)."""
-        problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
+        problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.lam_)
         share = clock.left() / COARSE
         limit = max(share, LEAST_SECONDS) if np.isfinite(share) else None
         with clock.placing(lambda Y: self._at_samples(waves @ Y)):

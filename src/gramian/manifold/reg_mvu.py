@@ -36,7 +36,7 @@ class RegMVU(Unfolding):
         Number of neighbours of each sample, at most the number of other samples.
     n_basis : int
         m, the number of eigenvectors; fewer if there are fewer samples.
-    nu : float or "auto"
+    lam : float or "auto"
         The weight ν of the edge lengths. "auto" is 20/λ₂, λ₂ the smallest nonzero eigenvalue of
         the graph Laplacian: the value of `MVU` in the form of the thesis.
     connect, metric, approximate, rank, progress :
@@ -48,7 +48,7 @@ class RegMVU(Unfolding):
     ----------
     basis_ : array of shape (n_samples, m)
         Q.
-    embedding_, kernel_factor_, explained_variance_ratio_, edge_error_, graph_, nu_ :
+    embedding_, kernel_factor_, explained_variance_ratio_, edge_error_, graph_, lam_ :
         As in `MVU`.
     result_ : Result
         Its factor is that of Y.
@@ -57,19 +57,20 @@ class RegMVU(Unfolding):
     """
 
     n_basis: int = 30
-    nu: float | str = "auto"
+    lam: float | str = "auto"
     connect: str = "mst"
     rank: int | None = None
 
-    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "n_basis": COUNT}
+    _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO), "n_basis": COUNT}
+    _renamed: ClassVar = {"nu": "lam", "nu_": "lam_"}
 
     def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
         values, self.basis_ = smoothest(graph.laplacian(), min(self.n_basis, graph.n - 1))
-        if self.nu == "auto":
-            self.nu_ = 1.0 / (STRETCH * float(values[0]))
+        if self.lam == "auto":
+            self.lam_ = 1.0 / (STRETCH * float(values[0]))
         else:
-            self.nu_ = float(self.nu)
-        problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.nu_)
+            self.lam_ = float(self.lam)
+        problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.lam_)
         with clock.placing(lambda Y: self._at_samples(self.basis_ @ Y)):
             result = self._minimize(problem)
         self._finish(result, Waves(self.basis_).factor(result.factor), X)

@@ -39,7 +39,7 @@ class LMNNEig(TripletFits, FlooredLearner):
 
     Parameters
     ----------
-    gamma : float in (0, 1)
+    lam : float in (0, 1)
         γ: the weight of large distances to targets against that of slack.
     mu : float or "auto"
         The smoothing μ; "auto" is a tenth of the largest margin that a multiple of the plain
@@ -55,9 +55,10 @@ class LMNNEig(TripletFits, FlooredLearner):
         A bound on the distance of (S, ξ) from the optimum of the smoothed problem.
     """
 
-    gamma: float = 0.5
+    lam: float = 0.5
 
-    _rules: ClassVar = {"gamma": INSIDE}
+    _rules: ClassVar = {"lam": INSIDE}
+    _renamed: ClassVar = {"gamma": "lam"}
 
     def _fit_labels(self, span: Span, classes: Indices, rows: Indices) -> None:
         near, far, units = self._local_neighbors(span.X, classes)
@@ -78,9 +79,9 @@ class LMNNEig(TripletFits, FlooredLearner):
         X = white.samples(span.X)
         plain = _margins(X, triplets) / X.shape[1]
         self.mu_: float = self._smoothing(plain)
-        floor, row = Floor(self.floor_), SlackRow(self.gamma)
+        floor, row = Floor(self.floor_), SlackRow(self.lam)
         problem = lmnn_eig_whitened(
-            floor.samples(X), triplets, self.gamma, self.mu_, plain=floor.rho * plain
+            floor.samples(X), triplets, self.lam, self.mu_, plain=floor.rho * plain
         )
         start = self._above(floor, span, rough, white)
         if start is not None:
@@ -102,14 +103,14 @@ class LMNNEig(TripletFits, FlooredLearner):
             return float(self.mu)
         fill = FilledSoftMin(mu=1.0, rate=1.0)
         levels = [
-            fill.level(np.append(share / self.gamma * margins, (1 - share) / (1 - self.gamma)))
+            fill.level(np.append(share / self.lam * margins, (1 - share) / (1 - self.lam)))
             for share in np.linspace(0.0, 1.0, 21)
         ]
         return SMOOTHING * float(max(levels))
 
     def _max_min(self, X: Array, triplets: Indices, plain: Array, factor: Array) -> MaxMin:
         """The level of the smallest margins with slack, and the bound (17) of the weights u."""
-        row, floor = SlackRow(self.gamma), self.floor_
+        row, floor = SlackRow(self.lam), self.floor_
         S = row.factor(factor)
         margins = Floor(floor).distances(_margins(X @ S, triplets), np.sum(S * S) * plain)
         loss = FilledSoftMin(mu=self.mu_, rate=row.rate)
@@ -119,7 +120,7 @@ class LMNNEig(TripletFits, FlooredLearner):
         scatter = pair_scatter(X, far, weights=u) - pair_scatter(X, near, weights=u)
         largest = (1 - floor) * float(scipy.linalg.eigvalsh(scatter)[-1])
         along = floor * float(u @ plain)
-        bound = max(float(u.max()) / (1 - self.gamma), (largest + along) / self.gamma)
+        bound = max(float(u.max()) / (1 - self.lam), (largest + along) / self.lam)
         return MaxMin(loss.level(z), bound)
 
 

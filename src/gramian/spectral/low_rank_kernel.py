@@ -51,8 +51,8 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Further arguments of a callable kernel.
     lam : float
         λ > 0 of `solve` and `logdet`.
-    method, tol, random_state
-        As in `gramian.spectral.top_eigen`.
+    solver, tol, random_state
+        `method`, `tol` and `random_state` of `gramian.spectral.top_eigen`.
 
     Attributes
     ----------
@@ -75,11 +75,12 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     coef0: float | None = None
     kernel_params: dict[str, Any] | None = None
     lam: float = 1.0
-    method: Method = "auto"
+    solver: Method = "auto"
     tol: float = 1e-12
     random_state: Any = None
 
     _rules: ClassVar = {"n_components": COUNT, "lam": ABOVE_ZERO}
+    _renamed: ClassVar = {"method": "solver"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -180,7 +181,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _top(self, K: Any, most: int) -> TopEigen:
         k = min(int(self.n_components), most)
-        return top_eigen(K, k, method=self.method, tol=self.tol, random_state=self.random_state)
+        return top_eigen(K, k, method=self.solver, tol=self.tol, random_state=self.random_state)
 
     def _kernel_of(self, X: Any, Y: Any) -> Array:
         if callable(self.kernel):

@@ -24,10 +24,18 @@ def test_a_layout_is_drawn_kept_and_judged(run, folder):
     assert run("transform", "new.csv", "--model", "m", "--out", "again.csv")[0] == 0
 
 
-@pytest.mark.parametrize("option", ["--nu", "--rank"])
+@pytest.mark.parametrize("option", ["--lam", "--rank"])
 def test_a_layout_has_no_options_of_unfoldings(run, folder, option):
     status, _, err = run("embed", "points.csv", "--method", "layout", option, 3)
     assert status == 2 and f"layout has no {option}" in err
+
+
+def test_nu_is_a_deprecated_name_of_lam(run, folder):
+    facts = [
+        answer(run, "embed", "points.csv", name, 0.5, *QUICK)["variance_kept"]
+        for name in ("--lam", "--nu")
+    ]
+    assert facts[0] == facts[1] != answer(run, "embed", "points.csv", *QUICK)["variance_kept"]
 
 
 def test_distances_between_all_samples(run, folder):

@@ -48,7 +48,7 @@ FAR = 0.25
 @option("--components", "N", 'Dimensions, or "auto" for 95 % of the variance.', default="2")
 @option("--neighbors", int, "Of each sample.  [default: 6, and 7 of a layout]")
 @option("--distances", bool, "FILE has distances between all samples, or a sparse graph.")
-@option("--nu", float, "Weight of the variance; default: chosen from the data.")
+@option("--lam --nu lam", float, "Weight; default: chosen from the data. --nu is deprecated.")
 @option("--connect", CONNECT, "How to handle a graph in several parts.", default="mst")
 @option("--images", "HEIGHTxWIDTH", "Show samples as images of this size in the report.")
 @out_option
@@ -62,7 +62,7 @@ def embed(
     components: str,
     neighbors: int | None,
     distances: bool,
-    nu: float | None,
+    lam: float | None,
     connect: str,
     images: str | None,
     out: Path | None,
@@ -99,7 +99,7 @@ def embed(
     options = {
         "n_components": "auto" if components == "auto" else int(components),
         "n_neighbors": neighbors,
-        "nu": nu,
+        "lam": lam,
         "connect": connect,
         "metric": "precomputed" if distances else None,
         **run.parameters(),
@@ -169,7 +169,7 @@ def _estimator(method: str, options: dict[str, Any]) -> Any:
     model = METHODS[method]
     known = model().get_params()
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("nu", "rank"):
+    for name in ("lam", "rank"):
         if name in given and name not in known:
             raise click.UsageError(f"--method {method} has no --{name}: leave it out")
     return model(**{name: value for name, value in given.items() if name in known})

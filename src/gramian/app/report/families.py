@@ -115,7 +115,7 @@ def two_directions(X: Any) -> Array:
 def _of_edges(fitted: Unfolding) -> dict[str, Any]:
     """How well the edges are kept."""
     if not isinstance(fitted, NeighborLayout):
-        return {"largest relative error of a squared edge": fitted.edge_error_, "ν": fitted.nu_}
+        return {"largest relative error of a squared edge": fitted.edge_error_, "ν": fitted.lam_}
     return {
         "share of torn edges": fitted.torn_,
         "relative gap to any number of dimensions, at most": fitted.certificate_.relative_gap,
