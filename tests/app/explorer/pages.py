@@ -3,6 +3,7 @@
 import http.client
 import json
 import time
+from contextlib import suppress
 
 
 def ask(page, method, place, given=None, *, token=None, **headers):
@@ -10,7 +11,8 @@ def ask(page, method, place, given=None, *, token=None, **headers):
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=60)
     body = None if given is None else json.dumps(given)
     headers = {"Content-Type": "application/json", **headers}
-    connection.request(method, f"/{token or page.token}/{place}", body, headers)
+    with suppress(BrokenPipeError):  # the server may refuse a large body before it is sent
+        connection.request(method, f"/{token or page.token}/{place}", body, headers)
     answer = connection.getresponse()
     content = answer.read()
     connection.close()
