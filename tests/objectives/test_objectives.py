@@ -173,6 +173,19 @@ def test_factored_and_dense_forms_agree(objective):
     np.testing.assert_allclose(objective.gradient_factor(image), 2 * G @ L, atol=1e-9 * scale)
 
 
+@pytest.mark.parametrize("size", [1e-8, 1e8])
+def test_dense_quadratics_are_accurate_at_every_size(size):
+    M, A, B = size * psd(_rng, N, 3), psd(_rng, N, 4), psd(_rng, N, 5)
+    objective = GramQuadratic(A, B, np.zeros((N, N)))
+    assert value_dense(objective, M) == pytest.approx(
+        np.sum((A @ M) * (M @ A)) + np.sum((B @ M) * M), rel=1e-10, abs=0.0
+    )
+    gradient = 2 * A @ M @ A + B @ M + M @ B
+    np.testing.assert_allclose(
+        gradient_dense(objective, M), gradient, atol=1e-12 * np.abs(gradient).max()
+    )
+
+
 @EVERY
 def test_blend_is_F_over_two_matrices(objective):
     L, V = factors()

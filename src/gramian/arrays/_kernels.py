@@ -341,7 +341,7 @@ def refit_rows(
     roots: Any, penalty: Any, stiffness: Any, gram: Any, free: bool, steps: int, Q: Any, P: Any,
     lost: Any,
 ) -> None:  # fmt: skip
-    """Conjugate gradient steps on each row of P, from its current value; see `objectives.row_fits`.
+    """Conjugate gradient steps on each row of P, from its current value; see `objectives.halves`.
 
     The rows of Q paired with a row of P are copied once and used in all steps. If they are more
     than `ROOM`, they are copied in parts and again in every step.

@@ -345,7 +345,7 @@ def triangular_solve(
 
 
 def refit_rows(P: Floats, Q: Floats, steps: int, indptr: Indices, *arguments: Any) -> float:
-    """Compiled conjugate gradients on each row of P, in place: see `objectives.row_fits`."""
+    """Compiled conjugate gradients on each row of P, in place: see `objectives.halves`."""
     m, entries, lost = P.shape[0], int(indptr[-1]), np.empty(P.shape[0])
     bounds = np.linspace(0, entries, _n_blocks(entries) + 1)
     blocks = index_array(np.searchsorted(indptr, bounds))

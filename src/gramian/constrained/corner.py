@@ -177,7 +177,7 @@ def corner_point(corner: Corner, bounds: Constraints, image: Any, constant: floa
     vector[free] = inverse_lanczos(free.size, solve)
     for lifted, y in _points(corner, w, v, t):
         clock.check()
-        if _proved(corner, lifted, y, bounds):
+        if _proved(corner, lifted, y):
             value = _value(corner, bounds, lifted, y) + constant
             return CornerPoint(lifted, y, value, -t, vector / np.linalg.norm(vector))
     return CornerPoint(w, np.zeros(bounds.size), -np.inf, -t, vector / np.linalg.norm(vector))
@@ -239,7 +239,7 @@ def _points(corner: Corner, w: Array, v: Array, t: float) -> Iterator[tuple[Arra
         yield lifted, corner.multipliers(0.5 * (schur + schur.T) - spare * np.eye(held.size))
 
 
-def _proved(corner: Corner, w: Array, y: Array, bounds: Constraints) -> bool:
+def _proved(corner: Corner, w: Array, y: Array) -> bool:
     """Whether Σ w_e A_e − 𝒜*(y) ⪰ 0, including rounding errors of its entries."""
     i, j, weight = corner.seen
     Y = np.zeros((corner.held.size,) * 2)

@@ -1,4 +1,4 @@
-"""Data exchanged between a constrained method and its judge: points, and advice."""
+"""Data exchanged between a constrained method and the referee: points, and advice."""
 
 from __future__ import annotations
 

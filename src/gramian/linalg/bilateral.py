@@ -64,7 +64,7 @@ def box_quadratic(Q: Array, p: Array, lower: Array, upper: Array) -> Array | Non
                 best = upper[free] if slope < 0 else lower[free]
                 if bend > 0:
                     best = np.clip(-slope / bend, lower[free], upper[free])
-                if not np.isfinite(best):
+                if np.isinf(best):
                     return None
                 candidates.append(np.array([best, end] if free == 0 else [end, best]))
     if not _is_singular(Q):

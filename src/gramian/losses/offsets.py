@@ -19,7 +19,6 @@ from gramian.arrays.places import (
     assembled,
     at_home,
     backend,
-    host,
     inner,
     namespace,
     norm,
@@ -291,9 +290,8 @@ class SquaredWithOffsets(Loss, Placed):
             mass = self.masses[0]
             return lambda right: (right[0] / along(mass, right[0]), 0.0 * right[1])
         home = at_home(self)
-        masses = tuple(self.place.put(mass) for mass in home.masses)
         linked = self.links.linked if self.place.is_host else self.linked
-        return _Offsets(linked, home.links, masses, self.place).solve
+        return _Offsets(linked, home.links, home.masses, self.place).solve
 
     @cached_property
     def links(self) -> Links:
@@ -354,11 +352,14 @@ class _Offsets:
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g), by elimination of the longer side."""
 
     def __init__(
-        self, linked: Callable[[int, Array], Array], links: Links, masses: Any, place: Any
+        self, linked: Callable[[int, Array], Array], links: Links, masses: Sides, place: Any
     ) -> None:
-        self.linked, self.links, self.masses, self.place = linked, links, masses, place
+        self.linked, self.links, self.place = linked, links, place
         self.long = int(links.shape[0] < links.shape[1])
         """The side that is eliminated: 0 for the rows, 1 for the columns."""
+        self.eliminated = masses[self.long]
+        """Its diagonal, on the host."""
+        self.masses = tuple(place.put(mass) for mass in masses)
 
     def solve(self, right: Sides) -> Sides:
         long, short = self.long, 1 - self.long
@@ -377,7 +378,7 @@ class _Offsets:
         """
         if not (self._is_direct if self.place.is_host else self._fits):
             return None
-        scaled = self.links.scaled(self.long, 1.0 / host(self.masses[self.long]))
+        scaled = self.links.scaled(self.long, 1.0 / self.eliminated)
         there = self.place.sparse(scaled)
         schur = -backend(there.data).gram(there)
         xp, mass = namespace(schur), self.masses[1 - self.long]

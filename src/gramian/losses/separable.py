@@ -157,7 +157,6 @@ class Repulsion(Separable):
             raise ValueError(f"the repulsion needs a positive finite floor, got {floor}")
         self.floor = float(floor)
         self.steepest = self.floor**-2 - (1 + self.floor) ** -2
-        self._at_zero = float(np.log1p(1 / self.floor))
         self._slope_at_zero = -1 / (self.floor * (1 + self.floor))
         super().__init__(0.0, weight=weight)
 

@@ -18,7 +18,6 @@ from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import FLAT, GramQuadratic
 from gramian.objectives.matrices import DENSE_ORDER, diagonal_of
 from gramian.objectives.parts import connected_parts
-from gramian.objectives.pencil import pencil_root
 
 Array = NDArray[np.floating]
 
@@ -121,15 +120,3 @@ def _linear_diagonal(objective: Composite) -> Array | None:
     """The diagonal of C, None if it is not available cheaply."""
     found = diagonal_of(at_home(objective.C))
     return None if found is None else as_double(objective.place.put(found))
-
-
-def hessian_metric(objective: Objective) -> Array | None:
-    """A definite P with ∇²F(M) close to P ⊗ P up to scale, None if none is known or it is large.
-
-    𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there.
-    """
-    root = pencil_root(objective) if isinstance(objective, Composite) else None
-    if root is None or root.null.shape[1]:
-        return None
-    assert isinstance(objective, Composite)
-    return objective.map.adjoint_matrix(objective.place.put(np.ones(objective.map.size)))

@@ -5,30 +5,43 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays.places import contiguous, eye, inner
 from gramian.objectives.base import Image, Objective
 from gramian.objectives.composite import Composite, CompositeImage
-from gramian.objectives.total import Sum, SumImage
+from gramian.objectives.gram_quadratic import GramQuadratic
+from gramian.objectives.total import Sum
 
 Array = NDArray[np.floating]
 
 
 def value_dense(objective: Objective, M: Array) -> float:
     """F(M)."""
+    if isinstance(objective, Sum):
+        return sum(value_dense(part, M) for part in objective.parts)
+    if isinstance(objective, GramQuadratic):
+        AM = objective.A @ M
+        quadratic = inner(AM, AM.T) + inner(objective.B @ M, M)
+        return quadratic + 2 * inner(objective.C.dense(), M) + objective.constant
     return objective.value(_image(objective, M))
 
 
 def gradient_dense(objective: Objective, M: Array) -> Array:
     """∇F(M)."""
+    if isinstance(objective, Sum):
+        first, *others = (gradient_dense(part, M) for part in objective.parts)
+        return sum(others, first)
+    if isinstance(objective, GramQuadratic):
+        BM = objective.B @ M
+        return 2 * (objective.A @ (objective.A @ M).T) + BM + BM.T + 2 * objective.C.dense()
     return objective.gradient(_image(objective, M)).dense()
 
 
 def _image(objective: Objective, M: Array) -> Image:
     """The image of M: of 𝒜(M) itself for a composite, else of M = ½(MI + IM)."""
-    none = np.zeros((objective.order, 0))
+    image: Image
     if isinstance(objective, Composite):
-        linear = float(np.sum(M * objective.C.dense()))
+        none = objective.place.zeros((objective.order, 0))
+        linear = inner(M, objective.C.dense())
         return CompositeImage(none, objective.map.of_matrix(M), linear, none)
-    if isinstance(objective, Sum):
-        return SumImage(none, tuple(_image(part, M) for part in objective.parts))
-    image: Image = objective.pair_image(np.ascontiguousarray(M), np.eye(objective.order))
+    image = objective.pair_image(contiguous(M), eye(objective.order, objective.place))
     return image

@@ -282,7 +282,7 @@ class Halves:
         return after - before
 
     def products(self, changes: Sequence[Array]) -> Array:
-        """See `gramian.objectives.halves`."""
+        """Inner products of the differences of the changes (`products`)."""
         return products(changes)
 
     def mixture(self, points: Sequence[Array], weights: Array) -> Array:

@@ -22,13 +22,6 @@ class LowRank:
     U: Array
     W: Any
 
-    def pairs(self, count: int) -> tuple[Array, Array]:
-        """The lowest eigenvalues and eigenvectors in the span."""
-        Q, R = scipy.linalg.qr(self.U, mode="economic", check_finite=False)
-        S = R @ (self.W @ R.T)
-        values, vectors = np.linalg.eigh(0.5 * (S + S.T))
-        return self.scale + values[:count], Q @ vectors[:, :count]
-
     def lowest(self) -> tuple[Bottom, float]:
         """The bound with its vector, and the amount subtracted for rounding.
 
