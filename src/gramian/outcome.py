@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,11 +106,18 @@ def _is_ray(problem: Problem, ray: Array | None) -> bool:
     return slope < -error
 
 
+def _is_finite(factor: Any) -> bool:
+    """Whether the entries are finite; those of a factor on a cluster by the sum of squares."""
+    if isinstance(factor, np.ndarray):
+        return bool(np.isfinite(factor).all())
+    return bool(np.isfinite(factor.square()))
+
+
 def _fault(problem: Problem | str, outcome: Outcome, tol: float) -> str | None:
     """Describe the inconsistency of an outcome; None if it is consistent."""
     certificate, status, first = outcome.certificate, outcome.status, outcome.first_value
     value = certificate.value
-    if not np.all(np.isfinite(outcome.factor)) or not np.isfinite(value):
+    if not (_is_finite(outcome.factor) and np.isfinite(value)):
         return "its factor or its value is not finite"
     if isinstance(problem, str):
         return None

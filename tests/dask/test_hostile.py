@@ -190,6 +190,10 @@ def test_labels_that_are_none_are_refused(wine, frame, tmp_path):
     with pytest.raises(ValueError, match="labels are text in some partitions"):
         gd.KTA(lam=0.01).fit(text, "kind")
     np.savez(tmp_path / "a.npz", X=X, y=y)
+    np.savez(tmp_path / "b.npz", X=X, y=y.astype(str))
+    for learner in (gd.LMNN, gd.LMNNEig, gd.DMLEig, gd.TripletMetric):
+        with pytest.raises(ValueError, match="labels are text in some partitions"):
+            learner().fit([str(tmp_path / "a.npz"), str(tmp_path / "b.npz")], "y")
     with pytest.raises(ValueError, match="no column 'label'"):
         gd.KTA(lam=0.01).fit([str(tmp_path / "a.npz")], "label")
 
@@ -217,6 +221,17 @@ def test_marks_and_triplets_that_contradict_each_other(wine):
         gd.LMNN().fit_triplets(chunked(turned, 20))
     with pytest.raises(ValueError, match="no metric can tell them apart"):
         gd.LMNN().fit_triplets(chunked(triplets[:, [0, 1, 0]], 20))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_on_the_driver_keeps_nothing_of_the_fit_before(wine):
+    X, y = wine
+    similar, other = gm.constraints.random_pairs(y, 30, random_state=0)
+    pairs, same = X[np.vstack([similar, other])], np.repeat([True, False], 30)
+    model = gd.DMLEig(max_iter=2).fit_pairs(chunked(pairs, 20), same)
+    assert hasattr(model, "threshold_")
+    model.fit(chunked(X), y)
+    assert not hasattr(model, "threshold_") and model.classes_.tolist() == [0, 1, 2]
 
 
 def test_sparse_files_of_any_format_are_samples(wine, tmp_path):

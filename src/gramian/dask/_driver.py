@@ -18,7 +18,7 @@ from gramian import kernel, manifold, metric
 from gramian.common.memory import check_memory
 from gramian.dask._base import LazyTransform
 from gramian.dask._cluster import Cluster, size_of
-from gramian.dask._collections import Sample, filled, same_columns, samples
+from gramian.dask._collections import Sample, filled, refuse_mixed, same_columns, samples
 
 
 class OnDriver(LazyTransform):
@@ -37,7 +37,7 @@ class OnDriver(LazyTransform):
         fitted = self.at_home().fit(X, y, **named)
         route = ("samples on the driver", *fitted.result_.route)
         fitted.result_ = replace(fitted.result_, route=route)
-        self.__dict__.update(fitted.__dict__)
+        self.__dict__ = fitted.__dict__  # without the attributes of an earlier fit
         return self
 
 
@@ -51,6 +51,8 @@ def gathered(cluster: Cluster, X: Any, y: Any) -> tuple[Any, Any]:
         blocks: list[Sample] = cluster.gather(shards)
     for block in blocks[1:]:
         same_columns(blocks[0].names, block.names, blocks[0].X.shape[1], block.X.shape[1])
+        if y is not None:
+            refuse_mixed(blocks[0].y, block.y, "labels")
     tables = [block.X for block in blocks]
     whole: Any = sp.csr_array(sp.vstack(tables)) if sp.issparse(tables[0]) else np.vstack(tables)
     if blocks[0].names is not None:

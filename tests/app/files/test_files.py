@@ -449,6 +449,17 @@ def test_dropped_columns_need_no_memory(tmp_path, small_memory):
     assert read_table(tmp_path / "t.csv", drop=[f"x{j}" for j in range(1, 10)]).X.shape == (1000, 1)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_large_tables_are_described_some_columns_at_a_time(ending, tmp_path, small_memory):
+    texts = {f"t{k}": np.array(["u", "v"] * 300) for k in range(5)}
+    path = tmp_path / f"t.{ending}"
+    write_table(path, np.full((600, 20), 0.5), extra=texts)  # 96,000 bytes of numbers alone
+    facts = describe(path)
+    assert (facts["rows"], facts["columns"]) == (600, 25)
+    assert [field["kind"] for field in facts["fields"]] == ["number"] * 20 + ["text"] * 5
+    assert [field["name"] for field in facts["fields"]][19:21] == ["x19", "t0"]
+
+
 def test_rows_are_counted_whatever_the_length_of_the_first(text, small_memory):
     refused(text("a,b\n" + f"{1:050d},2\n" * 100 + "1,2\n" * 5000), "5,100 rows of 2 columns")
     short_first = text("a,b\n" + "1,2\n" * 100 + f"{1:050d},2\n" * 1000)

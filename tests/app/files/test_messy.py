@@ -116,6 +116,36 @@ def test_a_workbook_with_a_title_and_an_empty_sheet(tmp_path):
         read_table(path)
 
 
+def test_error_cells_of_a_workbook_are_missing_with_a_warning(tmp_path):
+    path = tmp_path / "t.xlsx"
+    frame = pd.DataFrame({"a": [1, "#DIV/0!", 3, 4], "c": ["x", "y", "#N/A", "x"]})
+    frame.to_excel(path, index=False)
+    with pytest.warns(UserWarning, match="2 cells have an error .* the first in row 3"):
+        table = read_table(path, label="c", unknown=True)
+    np.testing.assert_array_equal(table.X, [[1], [np.nan], [3], [4]])
+    assert table.y.tolist() == ["x", "y", "", "x"]
+    with pytest.warns(UserWarning), pytest.raises(FileError, match="'c' has 1 missing cell"):
+        read_table(path, label="c")
+
+
+def test_nan_is_no_id_in_json(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('[{"u": "a", "i": NaN, "r": 1}, {"u": "b", "i": 2, "r": 3}]')
+    with pytest.raises(FileError, match="'i' has 1 missing ids"):
+        read_ratings(path)
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_truth_values_of_arrow_are_numbers_with_and_without_gaps(ending, gap, tmp_path):
+    path = tmp_path / f"t.{ending}"
+    marks = pd.array([True, None if gap else True, False], dtype="boolean")
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "c": marks})
+    frame.to_parquet(path) if ending == "parquet" else frame.to_feather(path)
+    y = read_table(path, label="c", unknown=True).y
+    np.testing.assert_array_equal(y, [1, np.nan if gap else 1, 0])
+
+
 @pytest.mark.parametrize("ending", ["xlsx", "jsonl"])
 def test_pairs_of_other_tables(ending, tmp_path):
     frame = pd.DataFrame({"i": [0, 1], "j": [2, 3]})

@@ -57,15 +57,17 @@ def _in_memory(
     header: str,
 ) -> TypedFrame:
     """A frame of rows, each with its place."""
-    cells = [
-        [None if isinstance(c, str) and c.strip() in MISSING else c for c in row] for _, row in rows
-    ]
+    cells = [[None if _is_missing(cell) else cell for cell in row] for _, row in rows]
 
     def read(columns: Sequence[int]) -> list[Any]:
         return [[row[column] for row in cells] for column in columns]
 
     places = [place for place, _ in rows]
     return TypedFrame(path, unique_names(path, names), headed, len(rows), (header,), read, places)
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell.strip() in MISSING if isinstance(cell, str) else bool(cell != cell)  # NaN
 
 
 def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
@@ -88,6 +90,13 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
     body = table[title + headed :]
     if not body:
         raise FileError(f"{source.path} has a header and no rows: is it the whole file?")
+    errors = [place for place, row in body for cell in row if cell != cell]  # NaN
+    if errors:
+        warnings.warn(
+            f"{source.path}: {len(errors):,} cells have an error such as #N/A, the first in "
+            f"{errors[0]}; they are taken for missing",
+            stacklevel=2,
+        )
     return _in_memory(source.path, names, headed, body, "the first row")
 
 
@@ -204,6 +213,8 @@ def _from_arrow(path: NameOfFile, arrow: Any, column: Any, name: str) -> Any:
         raise FileError(
             f"{path}: column {name!r} holds {kind}, not numbers or text: drop it or convert it"
         )
+    if types.is_boolean(kind):
+        column = column.cast(arrow.float64(), safe=False)  # 0 and 1, with and without gaps
     if types.is_date(kind) or types.is_timestamp(kind):
         return column.cast(arrow.timestamp("us"), safe=False).to_pylist()
     return column.to_numpy()

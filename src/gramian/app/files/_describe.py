@@ -8,10 +8,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian.app.files._arrays import archive
-from gramian.app.files._columns import Values, claim_columns, missing, numbers
+from gramian.app.files._columns import (
+    TEXT_BYTES,
+    Frame,
+    Values,
+    claim_columns,
+    missing,
+    numbers,
+)
 from gramian.app.files._errors import NameOfFile, reading
 from gramian.app.files._source import Format, locate
 from gramian.app.files._tables import FEW, frame, matrix
+from gramian.common import memory
 
 KINDS = ("whole number", "number", "text")
 NO_HEADER = "none: the columns are called x0, x1, …, and options take their numbers from 0"
@@ -40,12 +48,12 @@ def describe(path: NameOfFile, format: Format = None) -> dict[str, Any]:
         columns = frame(source)
         if columns is not None:
             size = len(columns.names)
-            claim_columns(columns, size, 0)
+            claim_columns(columns, 0, 1)
             facts |= {"rows": columns.rows, "columns": size}
             facts["header"] = columns.layout[0] if columns.headed else NO_HEADER
             if len(columns.layout) > 1:
                 facts["layout"] = columns.layout[1]
-            return {**facts, "fields": _fields(columns.names, columns.values(range(size)))}
+            return {**facts, "fields": _fields_of(columns)}
         if source.format == "npz":
             with archive(source) as arrays:
                 facts["arrays"] = {name: list(arrays.shape(name)) for name in arrays.names}
@@ -61,6 +69,17 @@ def describe(path: NameOfFile, format: Format = None) -> dict[str, Any]:
         if found.y is not None:
             facts["label"] = {"name": found.label, **_label(found.y)}
     return facts
+
+
+def _fields_of(columns: Frame) -> list[dict[str, Any]]:
+    """The fields of a frame, read in groups of columns whose texts fit into half of the memory."""
+    size = len(columns.names)
+    group = int(min(size, max(1.0, memory.memory() / 2 / (TEXT_BYTES * columns.rows))))
+    fields = []
+    for first in range(0, size, group):
+        places = range(first, min(first + group, size))
+        fields += _fields([columns.names[k] for k in places], columns.values(places))
+    return fields
 
 
 def _fields(names: list[str], columns: list[Values]) -> list[dict[str, Any]]:

@@ -207,7 +207,7 @@ def _without_mark(source: Source) -> Source:
                 f"{source.path} begins with the mark of {encoding} and is damaged or cut short: "
                 "save it as UTF-8"
             ) from None
-    return replace(source, content=text, encoding="UTF-16 or UTF-32")
+    return replace(source, content=text, encoding=encoding)
 
 
 def _in_utf8(source: Source) -> Source:

@@ -175,7 +175,7 @@ class TextFrame:
                 skipinitialspace=True,
                 decimal=self.decimal,
                 quoting=csv.QUOTE_NONE if self.delimiter == "::" else csv.QUOTE_MINIMAL,
-                low_memory=False,
+                low_memory=True,
                 **exact,
             )
         if len(frame) != rows:
