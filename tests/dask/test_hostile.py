@@ -96,7 +96,7 @@ def test_empty_partitions_have_no_neighbours(wine):
 
 @pytest.mark.parametrize("learner", [gd.KTA, gd.LinearSeparation])
 def test_weights_of_classes_are_refused_on_a_cluster(learner, wine):
-    with pytest.raises(ValueError, match="class_weight is not taken on a cluster"):
+    with pytest.raises(ValueError, match="class_weight is not supported on a cluster"):
         learner(class_weight="balanced").fit(chunked(wine[0]), wine[1])
 
 
