@@ -111,7 +111,7 @@ def test_the_known_fingerprint_is_that_of_the_file(folder, name):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_comes_from_home_is_what_the_file_holds(folder, at_home, name):
+def test_download_equals_the_stored_file(folder, at_home, name):
     expected = _arrays.read(folder / f"{name}.npz")
     at_home(name, [WRITERS[name](X, y) for X, y in parts(expected)])
     assert_same(HOMES[name].download(), expected)
