@@ -1,4 +1,4 @@
-"""Data exchanged between a constrained method and its judge: points, and advice."""
+"""Data exchanged between a constrained method and the code that certifies its points."""
 
 from __future__ import annotations
 

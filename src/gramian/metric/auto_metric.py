@@ -44,8 +44,8 @@ class AutoMetric(MetricLearner):
     rank : int, optional
         The largest rank of M. The Euclidean metric, which has full rank, is then not a candidate.
     time_limit : float, optional
-        Seconds for the whole fit. Half of them are for the selection; candidates for which there is
-        no time are omitted, beginning with the slowest. `KTA` is evaluated first.
+        Seconds for the whole fit. Half of them are for the selection. Candidates are evaluated in
+        the order above, and the last ones are omitted if there is no time for them.
 
     Attributes
     ----------

@@ -132,7 +132,7 @@ def test_a_single_wrong_number_is_refused(folder, cache, at_home):
     X_test[-1, -1] += 1
     write = WRITERS["optdigits"]
     at_home("optdigits", [write(X, y), write(X_test, y_test)])
-    with pytest.raises(DownloadError, match="SHA-256 is not the one known"):
+    with pytest.raises(DownloadError, match="not have the expected SHA-256"):
         load("optdigits", download=True)
     assert not cache.exists()
 

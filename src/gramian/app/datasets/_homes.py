@@ -45,12 +45,12 @@ class Home:
             arrays = self.read(files)
         except (ValueError, TypeError, OverflowError) as error:
             raise DownloadError(
-                f"what came from {self.base} is no such data, perhaps a page of text ({error})"
+                f"the download from {self.base} is not in the expected format ({error})"
             ) from error
         if fingerprint(arrays) != self.content:
             raise DownloadError(
-                f"what came from {self.base} differs from the data that the papers' figures are "
-                "about: its SHA-256 is not the one known"
+                f"the download from {self.base} differs from the data of the benchmarks: it does "
+                "not have the expected SHA-256"
             )
         return arrays
 
