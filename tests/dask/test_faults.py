@@ -110,9 +110,9 @@ def test_errors_of_the_cluster_become_cluster_errors():
 
     for error, told in (
         (KilledWorker("gramian-gradient-1", None, 3), "lost with 4 workers"),
-        (KeyError("gramian-piece-1"), "want of memory"),
+        (KeyError("gramian-piece-1"), "ran out of memory"),
         (CommClosedError("closed"), "connection to the Dask scheduler was lost"),
-        (OSError(28, "No space left on device"), "make room"),
+        (OSError(28, "No space left on device"), "free disk space"),
     ):
         with pytest.raises(gd.ClusterError, match=told) as caught, told_plainly():
             raise error

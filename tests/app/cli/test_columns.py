@@ -253,4 +253,4 @@ def test_matrices_of_one_problem_are_in_one_order(run, folder):
 
 def test_a_page_of_ratings_takes_no_samples(stamped, run):
     line = ("report", "m", "--data", "few.csv", "--label", "rating")
-    assert "this one is of ratings" in refused(run, *line)
+    assert "this is a model of ratings" in refused(run, *line)
