@@ -66,7 +66,7 @@ def test_judge(claim, expected):
     assert verdicts(claim) == expected
 
 
-def test_judge_of_a_fall_without_end():
+def test_judge_of_unbounded_objectives():
     claim = Claim("lost", ANSWER, 1.0, 0.0, status="CONVERGED", tol=1e-6)
     assert verdicts(claim, bounded=False) == [FALSE_CONVERGED]
     assert verdicts(Claim("right", ANSWER, 1.0, None, status="UNBOUNDED"), bounded=False) == []

@@ -7,13 +7,13 @@ import pytest
 from benchmarks import _beside
 
 
-def test_a_case_tells_its_seconds_and_its_gap(capsys):
+def test_case_reports_its_seconds_and_gap(capsys):
     assert _beside.main(["--one", "quadratic_6"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["seconds"] > 0 and told["status"] == "CONVERGED" and float(told["gap"]) <= 1e-6
 
 
-def test_trees_take_turns_and_the_best_of_each_counts(capsys, monkeypatch, tmp_path):
+def test_alternates_between_trees_and_reports_the_best_times(capsys, monkeypatch, tmp_path):
     seconds = iter([4.0, 1.0, 2.0, 3.0])
     trees = []
 
@@ -28,6 +28,6 @@ def test_trees_take_turns_and_the_best_of_each_counts(capsys, monkeypatch, tmp_p
 
 
 @pytest.mark.slow
-def test_a_case_that_fails_says_why(tmp_path):
+def test_failing_case_reports_the_reason(tmp_path):
     with pytest.raises(SystemExit, match="nonsense in "):
         _beside.main([str(_beside.HERE), "--only", "nonsense", "--rounds", "1"])

@@ -60,7 +60,7 @@ def rows_of(text: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-def test_the_page_says_who_is_fastest_and_who_fails(records):
+def test_page_lists_fastest_and_failing_solvers(records):
     toy, other = rows_of(page(records), "By kind of problem")
     assert toy == [
         "toy", "6 to 64", "staircase", "0.02 to 0.5", "lbfgs (1), none (1)", "2", "bilgo",
@@ -100,7 +100,7 @@ def test_the_command_writes_the_same_page_twice(records, tmp_path: Path):
     assert (tmp_path / "one.md").read_text() == (tmp_path / "two.md").read_text() == page(records)
 
 
-def test_the_command_says_what_to_run_first(tmp_path: Path, capsys):
+def test_command_without_results_says_what_to_run(tmp_path: Path, capsys):
     with pytest.raises(SystemExit):
         main(["--results", str(tmp_path)])
     assert "python -m benchmarks run auto_table" in capsys.readouterr().err

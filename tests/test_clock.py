@@ -142,14 +142,14 @@ def test_phase_has_its_share_of_the_time_left(monkeypatch):
         assert clock.left() == np.inf
 
 
-def test_phase_within_a_share_is_told_of_the_whole_fit():
+def test_phase_within_a_share_belongs_to_the_whole_fit():
     with clock.budget(None) as whole:
         with clock.share(0.5):
             clock.phase("the judgement")
         assert whole.phase == "the judgement"
 
 
-def test_threads_of_a_pool_know_the_deadline(monkeypatch):
+def test_threads_of_a_pool_have_the_deadline(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     known = []
 

@@ -86,14 +86,14 @@ FOUND = [
 ]
 
 
-def test_nothing_climbs_by_a_late_import():
+def test_late_imports_respect_the_layers():
     heights = layers()
     told = [climbs(*found, heights) for found in FOUND]
     assert [line for line in told if line] == []
     assert {module for module, _, name in FOUND if name is None} == set(BY_NAME)
 
 
-def test_a_climb_is_seen():
+def test_detects_late_imports_against_the_layers():
     heights = layers()
     assert climbs("gramian.result", 1, "gramian.app.report", heights)
     assert climbs("gramian.estimators.persistence", 1, "gramian.", heights)

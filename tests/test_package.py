@@ -25,7 +25,7 @@ def test_import_is_light():
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_the_command_line_says_what_it_is_without_importing_what_it_does(option):
+def test_help_and_version_do_not_import_the_library(option):
     pytest.importorskip("click")
     code = """
 import io, sys
@@ -69,7 +69,7 @@ for name in %s:
     assert fresh(code % names) == [f"gramian.{name}" for name in names]
 
 
-def test_names_are_found_in_every_way_of_asking():
+def test_lazy_names_can_be_imported_and_pickled():
     code = """
 import pickle
 from gramian import minimize, metric

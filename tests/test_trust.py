@@ -24,7 +24,7 @@ def loud_triplets():
     return problems.triplets(X, np.arange(90).reshape(k, 3), 1.0, 0.1)
 
 
-def test_a_quiet_direction_beside_loud_ones_is_in_the_certificate():
+def test_certificate_covers_directions_of_small_scale():
     problem, better = loud_triplets(), np.zeros((1600, 1))
     better[777] = 3.16
     certificate = gm.certify(problem, np.zeros((1600, 1)))
@@ -33,14 +33,14 @@ def test_a_quiet_direction_beside_loud_ones_is_in_the_certificate():
 
 
 @pytest.mark.parametrize("solver", ["auto", "bilgo", "staircase", "journee"])
-def test_a_quiet_direction_beside_loud_ones_is_found(solver):
+def test_finds_directions_of_small_scale(solver):
     result = gm.minimize(loud_triplets(), solver)
     assert result.status is Status.CONVERGED and result.certificate.proved
     assert result.value == pytest.approx(23.9301, rel=1e-4)
 
 
 @pytest.mark.parametrize("solver", ["frank-wolfe", "lro", "gd"])
-def test_who_does_not_find_it_does_not_claim_to(solver):
+def test_solver_that_misses_a_direction_does_not_converge(solver):
     result = gm.minimize(loud_triplets(), solver, max_iter=20)
     assert result.certificate.lower_bound <= 23.9302
     assert result.status is not Status.CONVERGED
@@ -95,7 +95,7 @@ def test_unbounded_comes_with_its_ray(order):
     assert time.perf_counter() - started < 60
 
 
-def test_parts_of_a_graph_drift_apart_along_the_ray():
+def test_ray_separates_components_of_a_graph():
     problem = problems.mvu([[0, 1], [2, 3]], [1.0, 1.0], 4, 1.0)
     result = gm.minimize(problem)
     assert result.status is Status.UNBOUNDED
@@ -132,7 +132,7 @@ def test_offsets_are_those_of_a_least_squares_solution(direct, monkeypatch):
     assert certificate.lower_bound <= exact
 
 
-def test_the_value_does_not_depend_on_what_was_asked_before():
+def test_value_is_independent_of_earlier_calls():
     problem = chain()[0]
     rng = np.random.default_rng(1)
     L = rng.normal(size=(800, 2))
@@ -168,7 +168,7 @@ def test_a_factor_of_another_trace_is_not_certified():
         gm.certify(problem, np.eye(3))
 
 
-def test_what_a_callback_raises_is_its_own():
+def test_exceptions_of_callbacks_are_propagated():
     def fails(state):
         raise FloatingPointError("mine")
 
@@ -180,7 +180,7 @@ def test_what_a_callback_raises_is_its_own():
     ("init", "trace", "message"),
     [(1e200 * np.ones((3, 1)), None, "not finite at init"), (np.zeros((3, 1)), 1.0, "init is 0")],
 )
-def test_a_start_that_makes_no_sense_is_refused(init, trace, message):
+def test_rejects_invalid_starting_points(init, trace, message):
     with pytest.raises(ValueError, match=message):
         gm.minimize(problems.nearest(np.eye(3), trace=trace), init=init)
 
@@ -194,7 +194,7 @@ def test_a_quadratic_that_is_not_convex_is_refused():
 
 
 @pytest.mark.slow
-def test_a_limit_of_time_reaches_inside_eigenvalues():
+def test_time_limit_interrupts_eigenvalue_computations():
     A = np.random.default_rng(0).normal(size=(1700, 1700))
     problem = problems.nearest((A + A.T) / 2)
     gm.minimize(problem, max_iter=0, time_limit=0.1)  # compiles
@@ -208,7 +208,7 @@ def test_a_limit_of_time_reaches_inside_eigenvalues():
 
 
 @pytest.mark.parametrize("proof", ["auto", "proved", "estimated"])
-def test_the_user_says_what_may_end_a_run(proof):
+def test_converges_with_every_kind_of_proof(proof):
     problem = loud_triplets()
     result = gm.minimize(problem, tol=1e-4, proof=proof)
     assert result.status is Status.CONVERGED
@@ -236,7 +236,7 @@ def test_an_estimated_certificate_says_so():
     assert not guessed.proved and sure.proved and "estimated" not in str(sure)
 
 
-def test_dual_points_where_a_quadratic_is_flat_are_true():
+def test_dual_points_of_singular_quadratics_are_valid():
     """A is singular, B zero: the bound by what is added where F has curvature."""
     rng = np.random.default_rng(0)
     for _ in range(10):

@@ -130,7 +130,7 @@ def exact_fit():
 
 
 @pytest.mark.parametrize("name", slow_among(FORMS, "coo", "wide frame", "frame with times"))
-def test_every_form_of_ratings_is_the_same(name, exact_fit):
+def test_all_input_formats_give_the_same_fit(name, exact_fit):
     form = FORMS[name]
     model = NuclearCompletion(lam=2.0, tol=1e-8).fit(form)
     expected = exact_fit
@@ -150,7 +150,7 @@ def test_the_order_of_ratings_does_not_matter():
     np.testing.assert_allclose(one.predict((ROWS, COLS)), two.predict((ROWS, COLS)), atol=1e-6)
 
 
-def test_ids_may_be_anything_and_unknown_ones_fall_back_to_offsets():
+def test_accepts_any_ids_and_predicts_unknown_ids_by_offsets():
     names = np.array([f"user{k}" for k in range(M)])
     films = [("film", k) if k % 2 else k for k in range(N)]  # of two kinds, in no order
     cols = np.empty(COLS.size, dtype=object)
@@ -202,7 +202,7 @@ def test_rows_are_folded_in_by_the_names_of_the_fit():
         model.transform(pd.DataFrame({"a": ROWS, "b": COLS, "stars": VALUES}))
 
 
-def test_ratings_with_more_columns_are_not_taken_for_a_matrix():
+def test_frame_of_ratings_with_more_columns_is_not_a_matrix():
     frame = pd.DataFrame({"userId": ROWS, "movieId": COLS, "rating": VALUES, "timestamp": ROWS})
     model = NuclearCompletion(lam=2.0).fit(frame)
     assert model.columns_ == ("userId", "movieId", "rating")
@@ -210,7 +210,7 @@ def test_ratings_with_more_columns_are_not_taken_for_a_matrix():
     np.testing.assert_array_equal(model.predict(frame), expected.predict((ROWS, COLS)))
 
 
-def test_recommendations_are_the_largest_predictions_not_yet_seen():
+def test_recommends_the_largest_unseen_predictions():
     model = NuclearCompletion(lam=2.0, bounds=None).fit((ROWS, COLS, VALUES))
     items, values = model.recommend(4, 5)
     seen = COLS[ROWS == 4]
@@ -228,7 +228,7 @@ def test_recommendations_are_the_largest_predictions_not_yet_seen():
         model.similar_items(1000)
 
 
-def test_new_rows_are_folded_in_as_if_they_had_been_there():
+def test_transform_solves_a_ridge_problem_for_each_new_row():
     model = NuclearCompletion(lam=2.0, tol=1e-9).fit(GAPPED[:35])
     new = model.transform(GAPPED[35:])
     assert new.shape == (5, model.col_factors_.shape[1])
@@ -244,7 +244,7 @@ def test_new_rows_are_folded_in_as_if_they_had_been_there():
     assert unseen.shape[0] == 2
 
 
-def test_ridge_rows_with_nothing_known_are_zero():
+def test_ridge_rows_without_entries_are_zero():
     Q = RNG.normal(size=(6, 3))
     R = sp.csr_array(([1.0, -2.0], ([1, 1], [0, 4])), shape=(3, 6))
     P = ridge_rows(R, Q, np.ones((3, 3)))
@@ -276,7 +276,7 @@ def test_rows_of_a_matrix_are_completed():
         model.complete(GAPPED[:, :7])
 
 
-def test_repeated_ratings_are_refused_or_joined_as_asked():
+def test_duplicates_raise_or_are_merged():
     twice = ([0, 1, 0, 1], [0, 0, 0, 1], [1.0, 2.0, 4.0, 3.0])
     with pytest.raises(ValueError, match=r"row 0 and column 0 have 2 ratings, .*duplicates="):
         NuclearCompletion(lam=1e-6, bounds=None).fit(twice)
@@ -303,7 +303,7 @@ def test_repeated_ratings_are_refused_or_joined_as_asked():
         (([[0]], [[0]], [[1.0]]), "one-dimensional"),
     ],
 )
-def test_bad_ratings_are_refused_with_the_reason(given, message):
+def test_rejects_invalid_ratings_with_a_reason(given, message):
     with pytest.raises(ValueError, match=message):
         NuclearCompletion(lam=1.0).fit(given)
 
@@ -323,7 +323,7 @@ TIMED = pd.DataFrame({"who": ROWS, "what": COLS, "liking": VALUES, "when": 1.5 *
         (TIMED[["liking", "who", "what"]].rename(columns={"liking": "rating"}), "in the order"),
     ],
 )
-def test_a_frame_that_may_be_a_list_is_not_taken_for_a_matrix(learner, frame, message):
+def test_rejects_ambiguous_narrow_frames(learner, frame, message):
     with pytest.raises(ValueError, match=message):
         learner(lam=1.0).fit(frame)
 
@@ -334,7 +334,7 @@ def test_narrow_frames_with_gaps_are_matrices():
     assert NuclearCompletion(lam=1.0).fit(pd.DataFrame(TRUE)).col_factors_.shape[0] == N
 
 
-def test_masked_integers_are_gaps_and_masked_triples_are_refused():
+def test_masked_integers_are_missing_and_masked_triples_are_rejected():
     stars = np.clip(np.round(TRUE) + 3, 1, 5).astype(int)
     masked = NuclearCompletion(lam=1.0).fit(np.ma.masked_array(stars, mask=~KNOWN))
     plain = NuclearCompletion(lam=1.0).fit(np.where(KNOWN, stars, np.nan))
@@ -344,7 +344,7 @@ def test_masked_integers_are_gaps_and_masked_triples_are_refused():
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
-def test_missing_ids_are_refused_whatever_they_are(missing):
+def test_rejects_missing_ids(missing):
     ids = np.array(["a", missing], dtype=object)
     with pytest.raises(ValueError, match="rating 1 has no row id"):
         NuclearCompletion(lam=1.0).fit((ids, [0, 1], [1.0, 2.0]))
@@ -363,12 +363,12 @@ def test_missing_ids_are_refused_whatever_they_are(missing):
         ({"rank": 0}, "rank"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(parameters, message):
+def test_rejects_invalid_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         NuclearCompletion(**{"lam": 1.0, **parameters}).fit(GAPPED)
 
 
-def test_one_rating_and_empty_rows_are_no_trouble():
+def test_accepts_one_rating_and_empty_rows():
     one = NuclearCompletion().fit((["me"], ["it"], [4.0]))
     assert one.predict((["me"], ["it"]))[0] == pytest.approx(4.0)
     holes = sp.csr_array(([5.0, 1.0], ([0, 3], [0, 2])), shape=(5, 4))

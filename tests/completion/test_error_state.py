@@ -46,7 +46,7 @@ def answers(learner, given):
 
 @pytest.mark.parametrize("shape", slow_except(SHAPES, SHAPES[1]))
 @pytest.mark.parametrize("learner", slow_except(LEARNERS, ImplicitCompletion))
-def test_errors_that_raise_change_nothing(learner, shape):
+def test_fit_is_independent_of_the_callers_errstate(learner, shape):
     given = ratings(shape)
     expected = answers(learner, given)
     with np.errstate(all="raise"):
@@ -55,7 +55,7 @@ def test_errors_that_raise_change_nothing(learner, shape):
         np.testing.assert_array_equal(one, other)
 
 
-def test_features_and_weights_too():
+def test_features_and_weights_are_independent_of_the_callers_errstate():
     rows, cols, values = ratings(SHAPES[0])
     rng = np.random.default_rng(1)
     X, weights = rng.normal(size=(SHAPES[0][0], 3)), rng.uniform(0.0, 2.0, rows.size)

@@ -63,7 +63,7 @@ def test_the_optimum_is_that_of_an_operator_on_rows_and_features():
     np.testing.assert_allclose(result.value, wanted, rtol=1e-6)
 
 
-def test_sweeps_know_what_they_minimise():
+def test_sweeps_minimise_the_objective_with_features():
     X, rows, cols, values = _planted(m=80, n=30, per=12)
     Y = np.random.default_rng(1).normal(size=(30, 2))
     scales = (
@@ -147,7 +147,7 @@ def test_new_entries_of_a_row_with_features():
 
 
 @pytest.mark.slow
-def test_a_fit_without_features_forgets_those_of_another():
+def test_fit_without_features_deletes_earlier_features():
     X, rows, cols, values = _planted(m=60)
     model = NuclearCompletion(random_state=0).fit((rows, cols, values), row_features=X)
     model.fit((rows, cols, values))
@@ -166,7 +166,7 @@ def test_a_fit_without_features_forgets_those_of_another():
         ((["a", "b"], np.zeros((2, 1))), "none of the ids"),
     ],
 )
-def test_features_that_are_none(features, message):
+def test_rejects_invalid_features(features, message):
     _, rows, cols, values = _planted(m=60)
     with pytest.raises(ValueError, match=message):
         NuclearCompletion().fit((rows, cols, values), row_features=features)

@@ -13,7 +13,7 @@ KINDS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(KINDS))
-def test_whole_numbers_of_any_kind_have_the_places_of_their_order(data, kind):
+def test_integer_ids_of_any_dtype_are_sorted(data, kind):
     info = np.iinfo(kind)
     near = data.draw(st.integers(info.min, info.max))
     low, high = max(info.min, near - 40), min(info.max, near + 40)
@@ -26,7 +26,7 @@ def test_whole_numbers_of_any_kind_have_the_places_of_their_order(data, kind):
 
 
 @pytest.mark.parametrize("ends", [[-128, 127], [-(2**63), 2**63 - 1], [0, 10**9]])
-def test_numbers_far_apart(ends):
+def test_accepts_integer_ids_with_large_gaps(ends):
     given = np.array([ends[1], ends[0], ends[1]])
     ids, place = Ids.of(given)
     assert ids.names.tolist() == sorted(ends)
@@ -35,7 +35,7 @@ def test_numbers_far_apart(ends):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), duplicates=st.sampled_from(["mean", "sum", "last"]))
-def test_entries_are_put_in_the_order_of_rows_and_columns(seed, duplicates):
+def test_entries_are_sorted_by_row_and_column(seed, duplicates):
     rng = np.random.default_rng(seed)
     i, j = rng.integers(0, 7, 40), rng.integers(-3, 4, 40)
     values = rng.standard_normal(40)

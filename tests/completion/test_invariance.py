@@ -69,7 +69,7 @@ def scores(model, pairs):
 @pytest.mark.parametrize("how", [slow("reversed"), "permuted"])
 @pytest.mark.parametrize("size", slow_except(SHAPES, "swept"))
 @pytest.mark.parametrize("learner", MMMF_SLOW)
-def test_names_and_the_order_of_ratings_change_nothing(learner, size, how):
+def test_invariant_to_ids_and_order_of_ratings(learner, size, how):
     rows, cols, values = stars(size, learner)
     row_names, col_names, order = renamed(how, size, rows.size)
     other = learner().fit((row_names[rows][order], col_names[cols][order], values[order]))
@@ -87,7 +87,7 @@ def test_names_and_the_order_of_ratings_change_nothing(learner, size, how):
 
 
 @pytest.mark.parametrize("learner", MMMF_SLOW)
-def test_the_order_of_names_is_that_of_the_factors(learner):
+def test_ids_are_in_the_order_of_the_factors(learner):
     """Public arrays are in the order of the ids, whatever the order of the fit was."""
     rows, cols, _ = stars("small", learner)
     model = plain("small", learner)
@@ -109,7 +109,7 @@ def test_the_order_of_names_is_that_of_the_factors(learner):
     np.testing.assert_allclose(products[i, j], inner, atol=1e-7 * np.abs(inner).max())
 
 
-def test_features_follow_their_rows():
+def test_features_are_permuted_with_their_rows():
     rows, cols, values = stars("small", NuclearCompletion)
     m, n = SHAPES["small"]
     rng = np.random.default_rng(1)
@@ -133,7 +133,7 @@ def test_features_follow_their_rows():
 
 
 @pytest.mark.slow
-def test_weights_follow_their_ratings():
+def test_weights_are_permuted_with_their_ratings():
     rows, cols, values = stars("small", NuclearCompletion)
     weights = np.random.default_rng(2).uniform(0.5, 2.0, rows.size)
     names, col_names, order = renamed("permuted", "small", rows.size)
@@ -186,7 +186,7 @@ def test_lambda_is_within_two_steps_for_any_seed(seed):
 
 
 @pytest.mark.parametrize("learner", MMMF_SLOW)
-def test_one_row_alone_is_as_in_a_batch(learner):
+def test_transform_of_one_row_equals_that_in_a_batch(learner):
     model = plain("swept", learner)
     i, j = asked("swept")
     some = np.arange(0, i.size, 997)

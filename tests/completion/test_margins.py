@@ -49,7 +49,7 @@ def hinges(margins, z):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.01, 2.0), st.floats(0.1, 5.0))
-def test_the_squares_touch_the_hinges_and_lie_above(seed, mu, spread):
+def test_quadratic_majorant_touches_the_hinges(seed, mu, spread):
     margins = margins_of(seed, size=8, mu=mu)
     rng = np.random.default_rng(seed)
     z, other = spread * rng.normal(size=(2, 8))
@@ -62,7 +62,7 @@ def test_the_squares_touch_the_hinges_and_lie_above(seed, mu, spread):
     assert above(other) >= hinges(margins, other) * (1 - 1e-9)
 
 
-def test_thresholds_move_downhill():
+def test_threshold_updates_decrease_the_objective():
     margins, z = margins_of(), RNG.normal(size=50)
     before = hinges(margins, z)
     for _ in range(5):
@@ -74,7 +74,7 @@ def test_thresholds_move_downhill():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("learned", ["learned", "fixed"])
-def test_sweeps_lower_the_objective_of_the_problem(learned):
+def test_sweeps_decrease_the_objective(learned):
     rows, cols, values, _ = levels_of()
     model = MMMF(thresholds=learned)
     ratings = model._ratings((rows, cols, values))
@@ -96,7 +96,7 @@ def test_sweeps_lower_the_objective_of_the_problem(learned):
     assert problem.objective.value(image) <= 1.05 * best
 
 
-def test_entries_held_out_say_nothing():
+def test_held_out_entries_do_not_affect_the_fit():
     rows, cols, values, _ = levels_of()
     held = np.random.default_rng(1).random(values.size) < 0.2
     changed = np.where(held, 5.0 - values, values)
@@ -112,7 +112,7 @@ def test_entries_held_out_say_nothing():
 
 
 @pytest.mark.parametrize("levels", [2, slow(4)])
-def test_an_end_by_levels_held_out(monkeypatch, levels):
+def test_fit_stops_by_the_error_on_held_out_levels(monkeypatch, levels):
     monkeypatch.setattr(_base, "LEAST_SWEPT", 100)
     rows, cols, values, true = levels_of(80, 60)
     if levels == 2:
@@ -147,7 +147,7 @@ def test_repeated_entries():
         RepeatedEntries(rows, cols, (4, 5), 0)
 
 
-def test_several_signs_an_entry_are_as_those_entries_again():
+def test_several_signs_per_entry_equal_repeated_entries():
     rows, cols = np.indices((6, 5)).reshape(2, -1)
     turned = np.random.default_rng(3).permutation(rows.size)
     signs = RNG.choice([-1.0, 1.0], (rows.size, 2))
@@ -165,7 +165,7 @@ def test_several_signs_an_entry_are_as_those_entries_again():
     assert found.certificate.relative_gap <= 1e-7
 
 
-def test_a_fit_after_one_that_was_broken_off_knows_nothing_of_it(monkeypatch):
+def test_fit_after_an_interrupted_fit_starts_from_scratch(monkeypatch):
     monkeypatch.setattr(_base, "LEAST_SWEPT", 100)
     rows, cols, values, _ = levels_of(40, 30)
     model, other = MMMF(random_state=0), levels_of(50, 30, seed=1)[:3]

@@ -58,7 +58,7 @@ def _most_bytes(model, given):
 @pytest.mark.slow
 @pytest.mark.exact("it counts bytes, and perturbed ratings are copies")
 @pytest.mark.usefixtures("small_blocks")
-def test_a_fit_holds_forty_bytes_a_rating():
+def test_fit_needs_at_most_forty_bytes_per_rating():
     """By what twice as many ratings take more: factors and the blocks of sums stay as they are."""
     held = []
     for count in (120_000, 240_000):

@@ -118,7 +118,7 @@ def model(rng):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("portion", slow_except(range(PORTIONS), 1, 2))
-def test_odd_ratings_get_a_sentence_or_a_model(portion):
+def test_unusual_ratings_are_fitted_or_rejected_with_a_message(portion):
     told = [outcome(seed) for seed in range(portion * EACH, (portion + 1) * EACH)]
     wrong = [one for one in told if one not in ("fitted", "refused")]
     assert not wrong, "\n".join(wrong)
@@ -150,7 +150,7 @@ def test_a_factor_wider_than_a_side_is_balanced():
 
 
 @pytest.mark.parametrize("pivoted", [False, True])
-def test_complex_ratings_are_refused(pivoted):
+def test_rejects_complex_ratings(pivoted):
     given = ratings(np.random.default_rng(0)).assign(rating=1 + 1j)
     if pivoted:
         users, items = pd.Index([5, 7], name="user"), pd.Index([1, 2, 3], name="item")

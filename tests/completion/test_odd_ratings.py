@@ -33,7 +33,7 @@ def mask(rows, cols, shape):
 
 
 @pytest.mark.parametrize("size", [slow(1e-6), slow(4.0), 1e6])
-def test_continuous_scales_are_all_the_same(size):
+def test_continuous_scales_give_equivalent_fits(size):
     rows, cols, values, true = low_rank(500, 150, 0.3, noise=0.3, size=size)
     model = NuclearCompletion(random_state=0).fit((rows, cols, values))
     assert model.result_.status is gm.Status.SETTLED
@@ -53,7 +53,7 @@ def test_a_scale_from_minus_ten_to_ten_is_kept():
     assert np.all(np.abs(model.predict(np.argwhere(np.ones(true.shape)))) <= 10)
 
 
-def test_a_nearly_dense_matrix():
+def test_fits_a_nearly_dense_matrix():
     rows, cols, values, true = low_rank(260, 160, 0.9, noise=0.2)
     model = NuclearCompletion(random_state=0).fit((rows, cols, values))
     assert beside_the_mean(model, values, true, mask(rows, cols, true.shape)) < 0.3
@@ -67,7 +67,7 @@ def test_a_tiny_matrix_is_solved_to_its_optimum():
 
 
 @pytest.mark.parametrize("count", [slow(2_000), 30_000])
-def test_one_rating_a_row_leaves_the_offsets_of_columns(count):
+def test_one_rating_per_row_gives_column_offsets(count):
     rng = np.random.default_rng(0)
     good = rng.normal(size=100)
     cols = rng.integers(0, 100, count)
@@ -80,7 +80,7 @@ def test_one_rating_a_row_leaves_the_offsets_of_columns(count):
 
 @pytest.mark.parametrize("value", [0.0, 4.0])
 @pytest.mark.parametrize("shape", [(30, 20), (300, 200)])
-def test_ratings_that_are_all_the_same(shape, value):
+def test_fits_equal_ratings(shape, value):
     rows, cols = np.nonzero(np.random.default_rng(0).random(shape) < 0.5)
     model = NuclearCompletion(random_state=0).fit((rows, cols, np.full(rows.size, value)))
     assert np.all(model.predict((rows, cols)) == value)
@@ -122,7 +122,7 @@ def test_many_more_rows_and_columns_than_ratings_of_each(learner):
 
 
 @pytest.mark.parametrize("kind", ["polars", "pivot"])
-def test_frames_of_others_and_pivot_tables_are_ratings(kind):
+def test_accepts_other_frames_and_pivot_tables(kind):
     rng = np.random.default_rng(0)
     rows, cols = np.nonzero(rng.random((12, 9)) < 0.5)
     frame = pd.DataFrame(

@@ -42,7 +42,7 @@ def counted(monkeypatch):
 
 
 @pytest.mark.parametrize("share", [slow(0.3), 0.75, slow(0.97)])
-def test_a_killed_fit_goes_on(ratings, counted, tmp_path, share):
+def test_killed_fit_resumes(ratings, counted, tmp_path, share):
     alone = NuclearCompletion(random_state=0).fit(ratings)
     whole, counted["count"] = counted["count"], 0
     counted["kill"] = int(share * whole)
@@ -59,7 +59,7 @@ def test_a_killed_fit_goes_on(ratings, counted, tmp_path, share):
     assert model.result_.status.name == "SETTLED"
 
 
-def test_a_fit_that_ended_is_read(ratings, counted, tmp_path):
+def test_finished_fit_is_read_from_its_checkpoint(ratings, counted, tmp_path):
     with gm.checkpoints(tmp_path):
         first = NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
     counted["count"] = 0
@@ -69,7 +69,7 @@ def test_a_fit_that_ended_is_read(ratings, counted, tmp_path):
     np.testing.assert_allclose(again.predict(ratings[:2]), first.predict(ratings[:2]))
 
 
-def test_a_fit_cut_off_by_its_time_goes_on(ratings, tmp_path):
+def test_fit_resumes_after_a_time_limit(ratings, tmp_path):
     with gm.checkpoints(tmp_path, every=0), pytest.warns(match="did not converge"):
         NuclearCompletion(random_state=0, time_limit=1e-3).fit(ratings)
     with gm.checkpoints(tmp_path, every=0):
@@ -77,7 +77,7 @@ def test_a_fit_cut_off_by_its_time_goes_on(ratings, tmp_path):
     assert model.result_.status.name == "SETTLED"
 
 
-def test_checkpoints_of_another_fit_are_refused(ratings, tmp_path):
+def test_rejects_checkpoints_of_another_fit(ratings, tmp_path):
     rows, cols, values = ratings
     with gm.checkpoints(tmp_path):
         NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
@@ -92,7 +92,7 @@ def test_checkpoints_of_another_fit_are_refused(ratings, tmp_path):
             model.fit(given)
 
 
-def test_clicks_go_on_too(ratings, counted, tmp_path):
+def test_implicit_completion_resumes(ratings, counted, tmp_path):
     clicks = ratings[0], ratings[1], np.ones(ratings[0].size)
     counted["kill"] = 12
     with pytest.raises(KilledError), gm.checkpoints(tmp_path, every=0):
@@ -103,7 +103,7 @@ def test_clicks_go_on_too(ratings, counted, tmp_path):
     assert model.result_.status.name == "SETTLED"
 
 
-def test_what_such_a_checkpoint_is_can_be_told(ratings, tmp_path, capsys):
+def test_info_describes_a_checkpoint(ratings, tmp_path, capsys):
     pytest.importorskip("click")
     from gramian.app.cli.info import info
 

@@ -38,7 +38,7 @@ def settled():
         return NuclearCompletion(random_state=0, bounds=None).fit((ROWS, COLS, VALUES))
 
 
-def test_the_default_ends_by_the_error_held_out_without_a_warning(settled):
+def test_default_stops_by_the_held_out_error_without_a_warning(settled):
     assert settled.tol == "auto"
     assert settled.result_.status is gm.Status.SETTLED and settled.result_.status.converged
     assert settled.path_.value == settled.lam_
@@ -47,7 +47,7 @@ def test_the_default_ends_by_the_error_held_out_without_a_warning(settled):
     assert settled.n_iter_ == len(settled.result_.history) - 1
 
 
-def test_its_certificate_is_a_true_bound(settled):
+def test_certificate_is_a_valid_bound(settled):
     proved = NuclearCompletion(lam=settled.lam_, tol=1e-6, bounds=None).fit((ROWS, COLS, VALUES))
     best = proved.result_.value
     assert settled.certificate_.gap is not None and settled.certificate_.proved
@@ -58,7 +58,7 @@ def test_its_certificate_is_a_true_bound(settled):
     assert unseen_error(settled) <= 1.05 * unseen_error(proved)
 
 
-def test_lam_rank_and_weights_are_kept(settled):
+def test_respects_lam_rank_and_weights(settled):
     model = NuclearCompletion(lam=settled.lam_, rank=5, random_state=0)
     model.fit((ROWS, COLS, VALUES), sample_weight=np.full(ROWS.size, 1.0))
     assert model.result_.status is gm.Status.SETTLED
@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_answer(settled):
 
 
 @pytest.mark.parametrize("options", [{"tol": 1e-2}, slow({"solver": "alternating", "rank": 8})])
-def test_a_tolerance_or_a_solver_of_ones_own_is_the_other_end(options):
+def test_numeric_tol_or_other_solver_stops_by_the_gap(options):
     model = NuclearCompletion(lam=8.0, random_state=0, **options).fit((ROWS, COLS, VALUES))
     assert model.result_.status is not gm.Status.SETTLED
 
@@ -92,7 +92,7 @@ def test_the_time_limit_holds():
     assert np.all(np.isfinite(model.predict((ROWS, COLS))))
 
 
-def test_a_word_that_is_not_auto_is_refused():
+def test_rejects_other_strings_than_auto():
     with pytest.raises(ValueError, match=r'tol must be a number in .* or "auto"'):
         NuclearCompletion(lam=1.0, tol="tight").fit((ROWS, COLS, VALUES))
 
@@ -112,7 +112,7 @@ def test_movielens_is_predicted_as_well_as_by_the_optimum():
 
 
 @pytest.mark.parametrize("calls", [1, 3, 12])
-def test_an_interruption_keeps_what_was_swept(calls, monkeypatch):
+def test_interrupt_keeps_the_last_sweep(calls, monkeypatch):
     from gramian.objectives.halves import Halves
 
     seen, refit = [], Halves.refit_lower

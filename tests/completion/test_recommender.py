@@ -18,7 +18,7 @@ def model():
     return NuclearCompletion(lam=2.0, bounds=None).fit((ROWS, COLS, VALUES))
 
 
-def test_many_rows_have_the_lists_that_each_has_alone(model, monkeypatch):
+def test_recommend_for_many_rows_equals_each_alone(model, monkeypatch):
     monkeypatch.setattr("gramian.completion._recommender.BLOCK_NUMBERS", 70)  # two rows at a time
     asked = np.array([4, 0, 17, 4])
     items, values = model.recommend(asked, 5)
@@ -42,7 +42,7 @@ def test_a_row_with_few_columns_left_has_nan_for_the_rest(model):
         model.recommend([4, 99])
 
 
-def test_rows_whose_factors_are_alike_are_similar():
+def test_rows_with_similar_factors_are_similar():
     twins = np.vstack([TRUE, TRUE[3] + 1e-3])
     i, j = np.nonzero(RNG.random(twins.shape) < 0.9)
     fitted = NuclearCompletion(lam=0.5, biases=False).fit((i, j, twins[i, j]))
@@ -60,7 +60,7 @@ def test_ids_that_are_tuples_are_one_row():
     assert len(fitted.similar_users(("user", 4), 3)[0]) == 3
 
 
-def test_evaluation_is_that_of_loops(model):
+def test_evaluate_equals_explicit_loops(model):
     held = np.setdiff1d(np.arange(M * N), ROWS * N + COLS)
     held = RNG.choice(held, 200, replace=False)
     i, j = np.divmod(held, N)
@@ -87,7 +87,7 @@ def test_evaluation_is_that_of_loops(model):
     assert told["coverage"] == pytest.approx(len(covered) / N)
 
 
-def test_rows_and_columns_that_the_model_does_not_know_are_no_trouble(model):
+def test_evaluate_accepts_unknown_rows_and_columns(model):
     told = model.evaluate(([4, 4, 999], [0, 888, 1], [9.0, 9.0, 9.0]), k=40)
     assert told["rows"] == 1 and told["recall"] <= 0.5
     nobody = model.evaluate(([999], [0], [1.0]))

@@ -46,7 +46,7 @@ def counted(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_without_time_one_sweep_is_all(learner, ratings, counted):
+def test_fit_without_time_makes_one_sweep(learner, ratings, counted):
     """Nothing is held out, no certificate is made, no offsets or thresholds are solved for."""
     model = learner(time_limit=1e-4).fit(ratings)
     assert counted["refit"] <= 3  # both halves, and the value
@@ -59,7 +59,7 @@ def test_without_time_one_sweep_is_all(learner, ratings, counted):
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_the_value_of_a_fit_that_was_cut_off_is_not_below_that_of_its_factor(learner, ratings):
+def test_value_after_a_time_limit_is_not_below_that_of_its_factor(learner, ratings):
     model = learner(time_limit=1e-4).fit(ratings)
     again = learner(lam=model.lam_)
     problem = again._problem(again._ratings(ratings), model.lam_)
@@ -70,7 +70,7 @@ def test_the_value_of_a_fit_that_was_cut_off_is_not_below_that_of_its_factor(lea
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("tick", [1e-3, 1e-2])
-def test_a_limit_ends_the_fit_by_a_clock_of_its_own(learner, ratings, monkeypatch, tick):
+def test_time_limit_ends_the_fit(learner, ratings, monkeypatch, tick):
     """Every half-sweep takes a tick of this clock; reading the ratings takes ten."""
     now, refit, gather = [0.0], RowFits.refit, learner._ratings
 
@@ -90,7 +90,7 @@ def test_a_limit_ends_the_fit_by_a_clock_of_its_own(learner, ratings, monkeypatc
 
 
 @pytest.mark.parametrize("learner", slow_except(LEARNERS, NuclearCompletion))
-def test_a_limit_that_is_not_reached_changes_nothing(learner, ratings):
+def test_unreached_time_limit_does_not_change_the_fit(learner, ratings):
     free, limited = learner().fit(ratings), learner(time_limit=1e4).fit(ratings)
     assert limited.lam_ == free.lam_ and limited.result_.status is free.result_.status
     pairs = ratings[:2]

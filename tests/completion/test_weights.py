@@ -21,7 +21,7 @@ SCALES = RNG.uniform(0.5, 2.0, M), RNG.uniform(0.5, 2.0, N)
 
 @pytest.mark.parametrize("ridge", [slow(None), 1.5], ids=["plain", "offsets"])
 @pytest.mark.parametrize("solver", ["staircase", "alternating"])
-def test_the_optimum_with_weights_is_that_of_whole_repetitions(ridge, solver):
+def test_integer_weights_equal_repetitions(ridge, solver):
     """An entry of weight 3 is three entries of weight 1."""
     times = RNG.integers(1, 4, ROWS.size)
     given = (M, N), 0.8
@@ -60,7 +60,7 @@ def test_the_loss_with_offsets_has_its_conjugate_and_its_curvature():
 
 
 @pytest.mark.parametrize("model", [NuclearCompletion(lam=0.5, tol=1e-8), MMMF(lam=0.5, tol=1e-6)])
-def test_entries_without_weight_are_not_there(model):
+def test_entries_of_weight_zero_are_ignored(model):
     values = np.where(VALUES > 0, 1.0, -1.0)
     weights = np.where(np.arange(ROWS.size) % 5 == 0, 0.0, 1.0)
     kept = weights > 0
@@ -71,7 +71,7 @@ def test_entries_without_weight_are_not_there(model):
     np.testing.assert_allclose(found, model._factorization.values(*pairs.T), atol=1e-3)
 
 
-def test_weights_pull_predictions_towards_what_counts_more():
+def test_larger_weights_pull_predictions_closer():
     twice = ([0, 0, 1, 1], [0, 0, 0, 1], [1.0, 5.0, 2.0, 3.0])
     for weights, expected in (([1, 1, 1, 1], 3.0), ([1, 3, 1, 1], 4.0)):
         model = NuclearCompletion(lam=1e-4, biases=False, duplicates="mean", tol=1e-6)
@@ -79,7 +79,7 @@ def test_weights_pull_predictions_towards_what_counts_more():
         assert model.predict([[0, 0]])[0] == pytest.approx(expected, abs=0.01)
 
 
-def test_rows_of_a_matrix_have_weights():
+def test_accepts_weights_of_matrix_rows():
     X = np.where(RNG.random((M, N)) < 0.7, RNG.normal(size=(M, N)), np.nan)
     rows = RNG.uniform(0.5, 2, M)
     i, j = np.nonzero(~np.isnan(X))
@@ -97,7 +97,7 @@ def test_rows_of_a_matrix_have_weights():
         (np.zeros(ROWS.size), "zero"),
     ],
 )
-def test_weights_that_make_no_sense_are_refused(weights, message):
+def test_rejects_invalid_weights(weights, message):
     with pytest.raises(ValueError, match=message):
         NuclearCompletion(lam=1.0).fit((ROWS, COLS, VALUES), sample_weight=weights)
     with pytest.raises(ValueError, match="weights"):

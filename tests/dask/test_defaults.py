@@ -18,12 +18,12 @@ HOMES = {
 NAMES = [name for name in gd.__all__ if name in HOMES]
 
 
-def test_every_estimator_has_a_home():
+def test_every_estimator_has_a_local_counterpart():
     assert set(gd.__all__) - set(NAMES) == {"ClusterError"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_defaults_are_those_at_home(name):
+def test_defaults_equal_those_of_local_estimators(name):
     there, home = (inspect.signature(cls).parameters for cls in (getattr(gd, name), HOMES[name]))
     assert list(there) == list(home)
     for parameter in there:

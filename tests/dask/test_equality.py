@@ -64,7 +64,7 @@ def same_metric(found, known, within=1e-4):
 
 
 @pytest.mark.parametrize("name", ["KTA", "LinearSeparation"])
-def test_moments_make_the_metric_of_home_wherever_the_samples_lie(wine, name):
+def test_metric_from_moments_equals_the_local_metric(wine, name):
     X, y = wine
     X = X + 1e5
     found = getattr(gd, name)().fit(chunked(X, 50), da.from_array(y, chunks=33))
@@ -76,7 +76,7 @@ def test_moments_make_the_metric_of_home_wherever_the_samples_lie(wine, name):
     assert np.array_equal(found.components_, again.components_)
 
 
-def test_sparse_chunks_frames_and_files_are_samples(wine, tmp_path):
+def test_accepts_sparse_chunks_frames_and_files(wine, tmp_path):
     X, y = wine
     X = np.where(np.abs(X) > 0.5, X, 0.0)
     known = gm.metric.KTA(lam=0.01).fit(X, y)
@@ -92,7 +92,7 @@ def test_sparse_chunks_frames_and_files_are_samples(wine, tmp_path):
     same_metric(found, known, 1e-6)
 
 
-def test_a_model_of_the_cluster_is_one_of_home(wine, tmp_path):
+def test_cluster_model_is_saved_as_a_local_model(wine, tmp_path):
     X, y = wine
     found = gd.KTA(lam=0.01).fit(chunked(X, 60), y)
     lazy = found.transform(chunked(X, 60))
@@ -104,7 +104,7 @@ def test_a_model_of_the_cluster_is_one_of_home(wine, tmp_path):
     assert np.array_equal(loaded.transform(X), found.transform(X))
 
 
-def test_triplets_of_a_metric_stay_on_the_workers(wine):
+def test_triplet_metric_on_workers_equals_the_local_one(wine):
     X, y = wine
     triplets = X[:, :5][gm.constraints.random_triplets(y, 120, random_state=0)]
     found = gd.TripletMetric(tol=0.05).fit_triplets(chunked(triplets, 60))
@@ -118,7 +118,7 @@ def test_triplets_of_a_metric_stay_on_the_workers(wine):
 
 @pytest.mark.parametrize("dense", [400, 0])
 @pytest.mark.parametrize("mu", [None, 0.5])
-def test_parts_on_workers_are_one_objective(dense, mu, monkeypatch):
+def test_sum_of_shards_equals_one_objective(dense, mu, monkeypatch):
     """Sums and soft maxima, with the gradient in the round of the value or in its own."""
     monkeypatch.setattr("gramian.dask._objective.DENSE", dense)
     rng = np.random.default_rng(0)
@@ -171,7 +171,7 @@ def test_pairs_of_vectors(wine, capsys):
     assert found.threshold_ == pytest.approx(known.threshold_, rel=1e-2)
 
 
-def test_a_kernel_is_learned_on_the_driver():
+def test_kernel_is_learned_on_the_driver():
     X = make_moons(200, noise=0.05, random_state=0)[0]
     links = {"must_link": [[0, 1], [5, 3]], "cannot_link": [[0, 190], [2, 7]]}
     settings = {"lam": 10.0, "shrinkage": 0.0, "tol": 1e-3, "random_state": 0}
@@ -184,7 +184,7 @@ def test_a_kernel_is_learned_on_the_driver():
 
 
 @pytest.mark.parametrize("ridge", [None, 5.0])
-def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkeypatch):
+def test_completion_in_blocks_equals_the_local_one(ratings, ridge, tmp_path, monkeypatch):
     for k, part in enumerate(np.array_split(np.arange(len(ratings)), 3)):
         ratings.iloc[part].to_parquet(tmp_path / f"{k}.parquet")
     rated = store(Cluster(), str(tmp_path))
@@ -223,7 +223,9 @@ def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkey
 
 
 @pytest.mark.parametrize("duplicates", [slow("mean"), "last"])
-def test_many_blocks_are_reached_in_two_steps(ratings, tmp_path, monkeypatch, duplicates):
+def test_ratings_are_divided_into_many_blocks_in_two_steps(
+    ratings, tmp_path, monkeypatch, duplicates
+):
     again = ratings.assign(rating=6 - ratings["rating"])[::3]
     for k, part in enumerate(np.array_split(np.arange(len(ratings)), 5)):
         pd.concat([ratings.iloc[part], again[k::5]]).to_parquet(tmp_path / f"{k}.parquet")
@@ -240,7 +242,7 @@ def test_many_blocks_are_reached_in_two_steps(ratings, tmp_path, monkeypatch, du
                 np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-def test_a_completion_fits_predicts_and_recommends(ratings):
+def test_completion_fits_predicts_and_recommends(ratings):
     found = gd.NuclearCompletion(lam=8.0, tol=1e-2).fit(dd.from_pandas(ratings, npartitions=3))
     known = gm.completion.NuclearCompletion(lam=8.0, tol=1e-3).fit(ratings)
     assert found.certificate_.relative_gap <= 1e-2
@@ -265,7 +267,7 @@ def swept(objective, L):
     return factor.gathered(), state.gathered()[:, -1]
 
 
-def test_levels_are_completed_on_the_driver(ratings):
+def test_mmmf_is_fitted_on_the_driver(ratings):
     """Their thresholds are learned, whatever the number of ratings."""
     levels = ratings.assign(rating=ratings["rating"].round().clip(-2, 2))
     found = gd.MMMF(lam=30.0).fit(dd.from_pandas(levels, npartitions=3))
@@ -275,7 +277,7 @@ def test_levels_are_completed_on_the_driver(ratings):
     np.testing.assert_allclose(found.thresholds_, known.thresholds_)
 
 
-def test_named_solvers_complete_on_the_driver(ratings):
+def test_other_solvers_run_on_the_driver(ratings):
     settings = {"lam": 30.0, "solver": "lbfgs", "tol": 0.1}
     found = gd.NuclearCompletion(**settings).fit(dd.from_pandas(ratings, npartitions=2))
     known = gm.completion.NuclearCompletion(**settings).fit(ratings)
@@ -283,13 +285,13 @@ def test_named_solvers_complete_on_the_driver(ratings):
     assert found.result_.value == pytest.approx(known.result_.value, rel=1e-9)
 
 
-def test_chance_is_even_and_repeats():
+def test_hashed_random_numbers_are_uniform_and_reproducible():
     drawn = chance(np.arange(100_000), 3)
     assert abs(np.mean(drawn < 0.1) - 0.1) < 5e-3
     assert np.array_equal(drawn[5:10], chance(np.arange(5, 10), 3))
 
 
-def test_bad_input_gets_a_sentence(wine, ratings, tmp_path):
+def test_rejects_invalid_input(wine, ratings, tmp_path):
     X, y = wine
     with pytest.raises(TypeError, match="outside gramian"):
         gd.KTA().fit(X, y)
@@ -308,7 +310,7 @@ def test_bad_input_gets_a_sentence(wine, ratings, tmp_path):
 
 
 @pytest.mark.parametrize("biases", [True, False])
-def test_sweeps_of_weighted_ratings_are_those_of_home(ratings, biases):
+def test_sweeps_of_weighted_ratings_equal_local_sweeps(ratings, biases):
     """Without offsets no sweep may find any, whatever the weights."""
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.5, 2.0, len(ratings))

@@ -52,7 +52,7 @@ def answers(name):
 @pytest.mark.parametrize(
     "name", slow_except([name for name in ESTIMATORS if name != "ClusterError"], *QUICK)
 )
-def test_the_error_state_of_the_caller_changes_no_answer(name):
+def test_result_is_independent_of_the_callers_errstate(name):
     expected = answers(name)
     with np.errstate(all="raise"):
         found = answers(name)

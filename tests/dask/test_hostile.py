@@ -81,7 +81,7 @@ def test_empty_partitions_add_nothing_to_moments(wine, name):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_empty_partitions_have_no_neighbours(wine):
+def test_empty_partitions_do_not_affect_held_out_neighbours(wine):
     X, y = wine
     mask = np.arange(len(X)) >= 60
     given = kept(X, 20, mask), kept(y, 20, mask)
@@ -95,14 +95,14 @@ def test_empty_partitions_have_no_neighbours(wine):
 
 
 @pytest.mark.parametrize("learner", [gd.KTA, gd.LinearSeparation])
-def test_weights_of_classes_are_refused_on_a_cluster(learner, wine):
-    with pytest.raises(ValueError, match="class_weight is not taken on a cluster"):
+def test_rejects_class_weight(learner, wine):
+    with pytest.raises(ValueError, match="class_weight is not supported on a cluster"):
         learner(class_weight="balanced").fit(chunked(wine[0]), wine[1])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_empty_blocks_of_pairs(wine):
+def test_accepts_empty_blocks_of_pairs(wine):
     X, y = wine
     similar, other = gm.constraints.random_pairs(y, 30, random_state=0)
     pairs, same = X[np.vstack([similar, other])], np.repeat([True, False], 30)
@@ -114,7 +114,7 @@ def test_empty_blocks_of_pairs(wine):
         gd.DMLEig().fit_pairs(kept(pairs, 10, np.zeros(60, dtype=bool)), same[:0])
 
 
-def test_empty_chunks_are_transformed_to_none(wine):
+def test_empty_chunks_are_transformed_to_empty_chunks(wine):
     X, y = wine
     model = gd.KTA(lam=0.01).fit(chunked(X), y)
     mask = np.arange(len(X)) >= 60
@@ -140,7 +140,7 @@ def test_a_kernel_of_partitions_that_are_empty_or_have_one_sample():
 # --- columns, labels, marks ----------------------------------------------------------------
 
 
-def test_columns_in_another_order_are_no_samples(frame, tmp_path):
+def test_rejects_partitions_with_other_column_orders(frame, tmp_path):
     folder = written(tmp_path / "turned", frame[:90], frame[90:][frame.columns[::-1]])
     with pytest.raises(ValueError, match="in the same order"):
         gd.KTA(lam=0.01).fit(folder, "kind")
@@ -148,7 +148,7 @@ def test_columns_in_another_order_are_no_samples(frame, tmp_path):
         gd.NPKL().fit(folder, "kind")
 
 
-def test_frames_are_transformed_by_their_names(frame):
+def test_transform_matches_columns_of_frames_by_name(frame):
     model = gd.KTA(lam=0.01).fit(dd.from_pandas(frame, npartitions=3), "kind")
     X = frame.drop(columns="kind")
     lazy = model.transform(dd.from_pandas(X, npartitions=2))
@@ -157,7 +157,7 @@ def test_frames_are_transformed_by_their_names(frame):
         model.transform(dd.from_pandas(X[X.columns[::-1]], npartitions=2)).compute()
 
 
-def test_numbers_of_several_kinds_make_a_table(frame):
+def test_accepts_frames_of_mixed_numeric_dtypes(frame):
     mixed = pd.DataFrame({
         "a": frame["a"] > 0,
         "b": pd.array(np.arange(len(frame)), dtype="Int64"),
@@ -172,7 +172,7 @@ def test_numbers_of_several_kinds_make_a_table(frame):
         gd.KTA().fit(dd.from_pandas(mixed.assign(text="a"), npartitions=2), "kind")
 
 
-def test_labels_that_are_none_are_refused(wine, frame, tmp_path):
+def test_rejects_invalid_labels(wine, frame, tmp_path):
     X, y = wine
     numbers = y.astype(float)
     for labels, told in (
@@ -198,7 +198,7 @@ def test_labels_that_are_none_are_refused(wine, frame, tmp_path):
         gd.KTA(lam=0.01).fit([str(tmp_path / "a.npz")], "label")
 
 
-def test_marks_and_triplets_that_contradict_each_other(wine):
+def test_rejects_contradictory_pairs_and_triplets(wine):
     X, y = wine
     similar, other = gm.constraints.random_pairs(y, 30, random_state=0)
     pairs, same = X[np.vstack([similar, other])], np.repeat([True, False], 30)
@@ -240,7 +240,7 @@ def test_sparse_files_of_any_format_are_samples(wine, tmp_path):
     assert np.array_equal(read(str(tmp_path / "turned.npz")).toarray(), X)
 
 
-def test_files_that_are_none_are_named(tmp_path):
+def test_error_names_invalid_files(tmp_path):
     for name in ("a.parquet", "a.npz"):
         (tmp_path / name).write_bytes(b"nothing of the kind")
         with pytest.raises(ValueError, match=f"{name} cannot be read"):
@@ -251,7 +251,7 @@ def test_files_that_are_none_are_named(tmp_path):
         gd.NuclearCompletion().fit([str(tmp_path / "missing.parquet")])
 
 
-def test_a_limit_of_time_is_one_of_reading_too(ratings, wine):
+def test_time_limit_includes_reading(ratings, wine):
     def late(block):
         time.sleep(1.0)
         return block
@@ -267,7 +267,7 @@ def test_a_limit_of_time_is_one_of_reading_too(ratings, wine):
 # --- ratings -----------------------------------------------------------------------------
 
 
-def test_weights_of_ratings_are_those_of_home(ratings):
+def test_sample_weight_equals_that_of_a_local_fit(ratings):
     weights = np.where(ratings["user"] < 240, 0.0, 1.5)
     signs = ratings.assign(rating=np.sign(ratings["rating"] + 0.05))
     away, home = gd.NuclearCompletion(lam=8.0), gm.completion.NuclearCompletion(lam=8.0)
@@ -284,7 +284,7 @@ def test_weights_of_ratings_are_those_of_home(ratings):
     assert rated.known(10**6).nnz == int(np.sum(weights > 0))
 
 
-def test_ratings_that_cannot_be_read_are_told(ratings, tmp_path):
+def test_rejects_unreadable_ratings(ratings, tmp_path):
     def fitted(given, **named):
         gd.NuclearCompletion(lam=8.0, **named).fit(given)
 
@@ -305,7 +305,7 @@ def test_ratings_that_cannot_be_read_are_told(ratings, tmp_path):
         fitted(given, device="cuda")
 
 
-def test_weights_belong_to_their_ratings(ratings):
+def test_rejects_weights_that_do_not_match_the_ratings(ratings):
     model, given = gd.NuclearCompletion(lam=8.0), dd.from_pandas(ratings, npartitions=2)
     arrays = tuple(da.from_array(np.asarray(ratings[c]), chunks=1000) for c in ratings)
     for X, weights, told in (
@@ -322,7 +322,7 @@ def test_weights_belong_to_their_ratings(ratings):
     assert rated.weight == 2.0 * len(ratings)
 
 
-def test_a_proof_that_does_not_fit_asks_for_no_matrix_of_all_items(ratings):
+def test_gram_matrix_of_items_is_computed_on_demand(ratings):
     rated = store(Cluster(), dd.from_pandas(ratings, npartitions=2))
     model = gd.NuclearCompletion(lam=8.0)
     objective = model._problem(rated, 8.0).objective
@@ -335,7 +335,7 @@ def test_a_proof_that_does_not_fit_asks_for_no_matrix_of_all_items(ratings):
     assert rated.cluster.traffic.rounds == before + 1
 
 
-def test_empty_files_and_filtered_frames_are_ratings(ratings, tmp_path):
+def test_accepts_empty_files_and_filtered_frames(ratings, tmp_path):
     whole = store(Cluster(), dd.from_pandas(ratings, npartitions=1))
     given = written(tmp_path / "some", ratings[:0], ratings[:1000], ratings[1000:])
     rated = store(Cluster(), given)
@@ -345,9 +345,7 @@ def test_empty_files_and_filtered_frames_are_ratings(ratings, tmp_path):
     assert rated.size == int(np.sum(ratings["user"] >= 200))
 
 
-def test_a_checkpoint_of_other_parameters_or_other_ratings_is_refused(
-    ratings, tmp_path, monkeypatch
-):
+def test_rejects_checkpoints_of_other_parameters_or_ratings(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
     once, settings = Rated.mean_error, {"lam": 8.0, "bias_ridge": 2.0}
 

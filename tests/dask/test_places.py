@@ -90,7 +90,7 @@ def placed(data):
 
 @pytest.mark.parametrize("place", ["device", "cluster"])
 @pytest.mark.parametrize("name", [*CASES])
-def test_every_place_gives_the_answer_of_home(name, place, monkeypatch):
+def test_blocks_and_clusters_give_the_local_result(name, place, monkeypatch):
     data, options = CASES[name]
     known = at_home(name)
     if place == "cluster":
@@ -111,7 +111,7 @@ def test_every_place_gives_the_answer_of_home(name, place, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64])
-def test_samples_of_other_dtypes_are_those_of_home(kind):
+def test_other_dtypes_give_the_local_result(kind):
     (X, y), options = samples(), CASES["KTA"][1]
     given = np.round(8 * X).astype(kind)
     found, known = gd.KTA(**options).fit(*placed((given, y))), HOME["KTA"](**options).fit(given, y)
@@ -131,7 +131,7 @@ ON_DRIVER = {
     "name", ["LMNN", slow("LMNNEig"), "RegPCP", slow("MVU"), slow("NeighborLayout")]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_samples_come_to_the_driver_where_it_learns(name):
+def test_samples_are_copied_to_the_driver(name):
     data, options = ON_DRIVER[name]
     X, y = data()
     home = next(getattr(room, name) for room in (gm.metric, gm.kernel, gm.manifold)
@@ -146,7 +146,7 @@ def test_samples_come_to_the_driver_where_it_learns(name):
     assert list(found.feature_names_in_) == list(known.feature_names_in_)
 
 
-def test_what_rows_did_is_completed_on_the_driver():
+def test_implicit_completion_is_fitted_on_the_driver():
     counts = ratings().assign(rating=ratings()["rating"].abs() + 0.1)
     found = gd.ImplicitCompletion(lam=5.0).fit(dd.from_pandas(counts, npartitions=3))
     known = gm.completion.ImplicitCompletion(lam=5.0).fit(counts)
@@ -183,7 +183,7 @@ def nan_user(frame):
 
 @pytest.mark.parametrize("name", ["NuclearCompletion", slow("MMMF")])
 @pytest.mark.parametrize("change", [nan_rating, infinite_rating, nan_user])
-def test_a_bad_partition_of_ratings_gets_the_sentence_of_home(name, change):
+def test_invalid_partition_of_ratings_raises_the_local_error(name, change):
     whole = change(ratings().copy())
     with pytest.raises(ValueError) as at_home:
         HOME[name](lam=8.0).fit(whole)
@@ -195,7 +195,7 @@ def test_a_bad_partition_of_ratings_gets_the_sentence_of_home(name, change):
 
 @pytest.mark.parametrize("name", ["KTA", slow("LMNN"), slow("DMLEig"), slow("NPKL")])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e80])
-def test_a_bad_partition_of_samples_gets_the_sentence_of_home(name, bad):
+def test_invalid_partition_of_samples_raises_the_local_error(name, bad):
     X, y = samples()
     X[25, 3] = bad
     with pytest.raises(ValueError) as at_home:
@@ -206,7 +206,7 @@ def test_a_bad_partition_of_samples_gets_the_sentence_of_home(name, bad):
     assert str(there.value).splitlines()[0] == f"partition 1: {first}"
 
 
-def test_a_bad_file_is_named(tmp_path):
+def test_error_names_an_invalid_file(tmp_path):
     for k, part in enumerate(np.array_split(np.arange(len(ratings())), 3)):
         frame = ratings().iloc[part].copy()
         (nan_rating(frame) if k == 2 else frame).to_parquet(tmp_path / f"{k}.parquet")
@@ -214,7 +214,7 @@ def test_a_bad_file_is_named(tmp_path):
         gd.NuclearCompletion(lam=8.0).fit(str(tmp_path))
 
 
-def test_ratings_in_any_order_of_ids_and_with_empty_partitions_are_the_same():
+def test_order_of_ids_and_empty_partitions_do_not_matter():
     turned = ratings().sample(frac=1.0, random_state=1)
     frames = [turned[:0], turned[:2000], turned[:0], turned[2000:]]
     given = dd.concat([dd.from_pandas(part, npartitions=1) for part in frames])
@@ -225,7 +225,7 @@ def test_ratings_in_any_order_of_ids_and_with_empty_partitions_are_the_same():
     assert abs(found.result_.value - known.result_.value) <= gaps
 
 
-def test_few_ratings_are_completed_on_the_driver(monkeypatch):
+def test_few_ratings_are_fitted_on_the_driver(monkeypatch):
     monkeypatch.setattr("gramian.dask._recommend.DRIVER_RATINGS", 10_000)
     found = gd.NuclearCompletion(lam=8.0, tol=1e-2).fit(*placed(stars()))
     known = at_home("NuclearCompletion")
@@ -236,7 +236,7 @@ def test_few_ratings_are_completed_on_the_driver(monkeypatch):
 
 
 @pytest.mark.parametrize("ridge", [None, 5.0])
-def test_a_block_without_ratings_adds_nothing(ridge):
+def test_block_without_ratings_does_not_change_the_sum(ridge):
     block = Block(np.zeros(4, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0),
                   np.zeros(0, dtype=bool))  # fmt: skip
     model = Model(1.0, ridge, np.ones(3), np.ones(2))

@@ -66,7 +66,7 @@ def received(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
-def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
+def test_factors_are_not_copied_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
     monkeypatch.setattr("gramian.dask._recommend.KNOWN", 0)
     most = {}
     for rank in (16, 64):
@@ -90,7 +90,7 @@ def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monke
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
-def test_a_model_of_files_answers_as_one_of_arrays(ratings, frame, tmp_path):
+def test_factors_in_files_give_the_same_predictions(ratings, frame, tmp_path):
     arrays = gd.NuclearCompletion(**LIMITS).fit(ratings)
     files = gd.NuclearCompletion(**LIMITS).fit(ratings, factors=tmp_path / "factors")
     assert np.array_equal(np.asarray(files.result_.factor), arrays.result_.factor)
@@ -116,7 +116,7 @@ def test_a_model_of_files_answers_as_one_of_arrays(ratings, frame, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
-def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
+def test_lost_fit_with_factors_in_files_resumes(ratings, tmp_path, monkeypatch):
     once, asked = Rated.mean_error, []
 
     def lose(*arguments):
@@ -140,7 +140,7 @@ def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, mo
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
-def test_columns_are_added_if_sweeps_end_above_the_tolerance(ratings, monkeypatch):
+def test_adds_columns_if_sweeps_end_above_the_tolerance(ratings, monkeypatch):
     monkeypatch.setattr("gramian.completion._quick.MAX_RANK", 1)
     monkeypatch.setattr("gramian.methods.alternating.MAX_QUIET_CHUNKS", 1)
     found = gd.NuclearCompletion(**LIMITS, tol=1e-2).fit(ratings)
@@ -150,7 +150,7 @@ def test_columns_are_added_if_sweeps_end_above_the_tolerance(ratings, monkeypatc
 
 
 @pytest.mark.usefixtures("client")
-def test_sweeps_in_blocks_mix_as_at_home(frame):
+def test_sweeps_in_blocks_are_mixed_as_in_a_local_fit(frame):
     from gramian.methods.alternating import Sweeps
     from gramian.methods.base import Settings
 
@@ -168,7 +168,7 @@ def test_sweeps_in_blocks_mix_as_at_home(frame):
 
 
 @pytest.mark.usefixtures("client")
-def test_blocks_are_balanced_as_at_home(frame):
+def test_blocks_are_balanced_as_in_a_local_fit(frame):
     rated = store(Cluster(), dd.from_pandas(frame, npartitions=3))
     L = np.random.default_rng(0).normal(size=(sum(rated.shape), 5))
     L[:, 4] = 0.0
@@ -181,14 +181,14 @@ def test_blocks_are_balanced_as_at_home(frame):
 
 
 @pytest.mark.usefixtures("client")
-def test_a_folder_that_is_not_shared_is_told(ratings, tmp_path, monkeypatch):
+def test_rejects_a_folder_that_is_not_shared(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.dask._spread.write_rows", lambda path, rows: None)
     with pytest.raises(ValueError, match="that all of them share"):
         gd.NuclearCompletion(**LIMITS, rank=4).fit(ratings, factors=tmp_path / "nowhere")
 
 
 @pytest.mark.usefixtures("client")
-def test_factors_are_kept_apart_only_where_they_can_be(ratings, tmp_path):
+def test_rejects_factors_folder_of_other_estimators(ratings, tmp_path):
     for model in (gd.MMMF(), gd.NuclearCompletion(solver="lbfgs")):
         with pytest.raises(ValueError, match="leave factors out"):
             model.fit(ratings, factors=tmp_path)

@@ -146,7 +146,7 @@ def test_affinities_laplacians_frames_and_sparse_samples_do_as_well():
     given = NPKL(random_state=0, tol=1e-6, affinity="precomputed_laplacian")
     given.fit(fitted.laplacian_, KNOWN)
     assert given.certificate_.value == pytest.approx(fitted.certificate_.value)
-    with pytest.raises(ValueError, match="nothing of new samples"):
+    with pytest.raises(ValueError, match="does not define new samples"):
         given.transform(fitted.laplacian_)
     W = kneighbors_graph(X, 10)
     W = W.maximum(W.T)

@@ -36,7 +36,7 @@ def test_table_lists_every_candidate_and_the_choice(fitted):
     assert path.plot().axes[0].get_xlabel().endswith("held out")
 
 
-def test_learner_taken_is_the_metric(fitted):
+def test_metric_is_that_of_the_selected_learner(fitted):
     size = np.sqrt(np.mean((X - X.mean(axis=0)) ** 2))
     again = clone(fitted.learner_).fit(X / size, Y)
     np.testing.assert_allclose(again.components_ / size, fitted.components_, atol=1e-6)
@@ -52,7 +52,7 @@ def test_learner_taken_is_the_metric(fitted):
 
 
 @pytest.mark.parametrize("change", slow_except(["rows and names", "scale", "sparse"], "scale"))
-def test_choice_depends_on_the_content_alone(fitted, change):
+def test_selection_is_invariant_to_order_and_names(fitted, change):
     order = np.random.default_rng(0).permutation(len(Y))
     if change == "rows and names":
         other = AutoMetric().fit(X[order], np.array(["c", "a", "b"])[Y[order]])
@@ -64,7 +64,7 @@ def test_choice_depends_on_the_content_alone(fitted, change):
     np.testing.assert_allclose(N / np.trace(N), M / np.trace(M), atol=1e-6)
 
 
-def test_euclid_is_kept_where_nothing_helps():
+def test_keeps_the_euclidean_metric_if_nothing_helps():
     circles, y = make_circles(120, noise=0.15, factor=0.5, random_state=0)
     found = AutoMetric().fit(circles, y)
     assert not found.path_.gained and found.learner_.lam_ == 0
@@ -73,7 +73,7 @@ def test_euclid_is_kept_where_nothing_helps():
     np.testing.assert_allclose(M, M[0, 0] * np.eye(2), atol=1e-12)
 
 
-def test_it_is_saved_with_its_table(fitted, tmp_path):
+def test_saves_the_table_of_candidates(fitted, tmp_path):
     fitted.save(tmp_path / "m.gramian")
     again = gm.load(tmp_path / "m.gramian")
     np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
@@ -88,20 +88,20 @@ def test_report_names_the_candidates(fitted, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [{"n_components": 2}, {"rank": 2}])
-def test_few_dimensions_are_chosen_for(limit):
+def test_selects_for_the_number_of_components(limit):
     found = AutoMetric(**limit).fit(IRIS, SPECIES)
     assert found.transform(IRIS).shape == (150, 2)
     assert found.path_.errors[found.path_.chosen] < 0.1
 
 
-def test_kta_alone_where_too_little_can_be_held_out():
+def test_uses_kta_with_too_few_samples_to_hold_out():
     lonely = np.r_[SPECIES[::10], 3]
     found = AutoMetric().fit(np.vstack([IRIS[::10], [[9.0] * 4]]), lonely)
     assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
     assert found.learner_.get_params() == {**KTA().get_params(), "progress": False}
 
 
-def test_candidates_that_the_time_does_not_suffice_for_are_left_out(monkeypatch):
+def test_omits_candidates_beyond_the_time_limit(monkeypatch):
     mixtures = _choice._mixtures
 
     def late(trial, learner, *given):

@@ -30,7 +30,7 @@ def test_the_optimum_of_any_rank_is_certified_for_uniform_targets():
 
 
 @pytest.mark.parametrize("targets", ["soft", "uniform"])
-def test_few_columns_are_solved_for(targets):
+def test_minimises_over_few_columns(targets):
     """Better than the leading directions of the optimum of any rank, and above its bound."""
     whole = ClassCollapse(targets=targets, ridge=0.1).fit(WINE, KINDS)
     few = ClassCollapse(n_components=1, targets=targets, ridge=0.1).fit(WINE, KINDS)
@@ -81,18 +81,18 @@ def test_batches_have_the_same_mixture_of_classes(monkeypatch):
     assert fitted.certificate_.gap >= 0
 
 
-def test_many_samples_are_thinned(monkeypatch):
+def test_uses_a_subset_of_many_samples(monkeypatch):
     monkeypatch.setattr(class_collapse, "MOST", 100)
     assert sum(class_collapse._Batches.of(WINE, KINDS).sizes) == 100
 
 
-def test_a_given_metric_is_a_start():
+def test_starts_from_init():
     first = ClassCollapse(n_components=2, ridge=0.1).fit(WINE, KINDS)
     again = ClassCollapse(n_components=2, ridge=0.1, init=first).fit(WINE, KINDS)
     assert again.certificate_.value <= first.certificate_.value * (1 + 1e-3)
 
 
-def test_neither_the_order_nor_a_turn_of_the_features_matters():
+def test_invariant_to_order_and_rotation():
     rng = np.random.default_rng(0)
     order = rng.permutation(len(KINDS))
     turn = np.linalg.qr(rng.standard_normal((13, 13)))[0]
@@ -140,7 +140,7 @@ def test_problem_rejects_targets_of_another_shape():
 
 @pytest.mark.parametrize("at", [1, 3, 40])
 @pytest.mark.parametrize("ridge", [0.1, "auto"])
-def test_an_interrupt_leaves_a_map(at, ridge, monkeypatch):
+def test_interrupt_keeps_a_map(at, ridge, monkeypatch):
     """Of the choice of the ridge, of a trial, or of the descent from the best start."""
     calls, gradient = [], SoftCollapse.gradient
 

@@ -241,7 +241,7 @@ def test_a_shift_a_rotation_and_the_order_of_samples_change_no_distance(learner)
 
 
 @EVERY_LEARNER
-def test_pairs_are_nearest_after_alignment_unless_told(learner):
+def test_default_pairs_are_nearest_after_alignment(learner):
     """With the targets of KTA the budget of the similar pairs is that of those."""
     data = X * [1, 1, 1, 10]
     fitted = learner(ridge=0.0, floor=0.5, shrinkage=0.0).fit(data, Y)
@@ -318,7 +318,7 @@ def test_fit_changes_no_parameter_and_repeats(learner):
 
 @pytest.mark.slow
 @EVERY_LEARNER
-def test_it_helps_neighbours_on_wine_as_it_comes(learner):
+def test_improves_neighbours_on_unscaled_wine(learner):
     """Without scaling, two large features hide the others."""
     wine = load_wine(return_X_y=True)
     neighbours = KNeighborsClassifier(3)

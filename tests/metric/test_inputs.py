@@ -120,7 +120,7 @@ def test_every_sample_needs_a_label(learner, labels, message):
 
 
 @pytest.mark.parametrize("seed", ["abc", -1, 1.5, [1, "a"]])
-def test_seeds_that_are_none_are_refused(seed):
+def test_rejects_invalid_seeds(seed):
     calls = (
         lambda: LMNN(random_state=seed).fit(X, Y),
         lambda: random_pairs(Y, 3, random_state=seed),
@@ -144,7 +144,7 @@ def test_indices_of_64_bits_are_shortened_where_they_fit():
     np.testing.assert_array_equal(LMNN().fit(long, Y).components_, LMNN().fit(plain, Y).components_)
 
 
-def test_samples_that_are_all_the_same_keep_euclid_or_are_refused_in_a_sentence():
+def test_identical_samples_keep_euclid_or_are_rejected():
     alike, y = np.ones((40, 3)), np.arange(40) % 2
     for learner in (KTA, LinearSeparation):
         np.testing.assert_allclose(

@@ -54,7 +54,7 @@ def check_interrupted(fit):
 
 @pytest.mark.parametrize("at", [1, 2])
 @SHRUNK
-def test_an_interrupt_while_metrics_are_judged_ends_the_choice(learner, at, monkeypatch):
+def test_interrupt_during_evaluation_ends_the_selection(learner, at, monkeypatch):
     judge, calls = interrupting(_shrinkage.of_neighbours, at)
     monkeypatch.setattr(_shrinkage, "of_neighbours", judge)
     fitted = check_interrupted(lambda: learner().fit(X, Y))
@@ -63,7 +63,7 @@ def test_an_interrupt_while_metrics_are_judged_ends_the_choice(learner, at, monk
 
 
 @SHRUNK
-def test_an_interrupt_of_a_solve_that_is_only_judged_ends_the_fit(learner, monkeypatch):
+def test_interrupt_of_a_trial_solve_ends_the_fit(learner, monkeypatch):
     solve, results = fitting.minimize, []
 
     def solved(*given, **named):
@@ -88,7 +88,7 @@ def only_of_shrunk(solved, solve):
 
 
 @pytest.mark.parametrize("at", [1, 2, 5])
-def test_an_interrupt_while_kta_chooses_keeps_what_was_judged(at, monkeypatch):
+def test_interrupt_during_selection_of_kta_keeps_evaluated_weights(at, monkeypatch):
     votes, calls = interrupting(_selection._wrong_votes, at)
     monkeypatch.setattr(_selection, "_wrong_votes", votes)
     fitted = check_interrupted(lambda: KTA().fit(X, Y))

@@ -184,7 +184,7 @@ def as_it_is(learner, name):
 @pytest.mark.parametrize(
     "learner", slow_among(DEFAULTS, DMLEig, LMNNEig), ids=lambda learner: learner.__name__
 )
-def test_what_is_no_property_of_the_data_changes_neither_choice_nor_metric(learner, name, change):
+def test_selection_and_metric_are_invariant_to_representation(learner, name, change):
     expected, distances = as_it_is(learner, name)
     X, y = CHANGES[change](*SETS[name])
     fitted = learner().fit(X, y)

@@ -95,7 +95,7 @@ def test_the_metric_is_better_than_every_multiple_of_the_identity(sharp):
     assert sharp.certificate_.value < 0.9 * best.fun
 
 
-def test_targets_are_nearest_after_alignment_unless_told():
+def test_default_targets_are_nearest_after_alignment():
     """The value is that of the formula with the targets that KTA has nearest."""
     data = X * [1, 1, 1, 1, 10]
     learner = LMNN(ridge=0.0, shrinkage=0.0, tol=1e-6).fit(data, Y)
@@ -336,7 +336,7 @@ def test_pipelines_grid_search_and_clone():
 
 
 @pytest.mark.slow
-def test_it_helps_neighbours_on_wine_as_it_comes():
+def test_improves_neighbours_on_unscaled_wine():
     """Without scaling, two large features hide the others."""
     wine = load_wine(return_X_y=True)
     neighbours = KNeighborsClassifier(3)
@@ -517,7 +517,7 @@ def a_task(seed=0, n=120, d=4):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-3, 0.5), st.sampled_from([1.0, 1.2]))
-def test_searches_after_one_another_find_what_each_finds_alone(seed, power, margin):
+def test_consecutive_searches_equal_separate_searches(seed, power, margin):
     task, rng = a_task(seed % 7), np.random.default_rng(seed)
     L = 0.6 * rng.standard_normal((4, rng.integers(1, 5)))
     for _ in range(4):
@@ -529,7 +529,7 @@ def test_searches_after_one_another_find_what_each_finds_alone(seed, power, marg
         L = L + 10**power * rng.standard_normal(L.shape)
 
 
-def test_anchors_that_are_sure_are_not_searched(monkeypatch):
+def test_safe_anchors_are_not_searched(monkeypatch):
     task, searched = a_task(), []
     blocks = Impostors.blocks
     monkeypatch.setattr(
@@ -541,7 +541,7 @@ def test_anchors_that_are_sure_are_not_searched(monkeypatch):
     assert searched == [120, 120]
 
 
-def test_pairs_that_are_too_many_are_not_held(monkeypatch):
+def test_does_not_store_too_many_pairs(monkeypatch):
     monkeypatch.setattr(_impostors, "HELD", 1)
     task = a_task()
     first = task.violated(0.1 * np.eye(4), task.anchors)

@@ -342,7 +342,7 @@ def test_a_metric_of_no_direction_still_transforms():
     assert not model.transform(X).any()
 
 
-def test_the_limit_of_a_fit_within_another_is_told_by_that_one(monkeypatch):
+def test_outer_fit_reports_the_time_limit_of_an_inner_fit(monkeypatch):
     X, y = load_wine(return_X_y=True)
 
     def inner(*given, **named):
@@ -355,7 +355,7 @@ def test_the_limit_of_a_fit_within_another_is_told_by_that_one(monkeypatch):
         outer.fit(X, y)
 
 
-def test_the_keyboard_that_leaves_nothing_to_keep_is_told_as_such(monkeypatch):
+def test_interrupt_without_a_result_is_reported(monkeypatch):
     X, y = load_wine(return_X_y=True)
 
     def ended(self, n):

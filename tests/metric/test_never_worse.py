@@ -59,14 +59,14 @@ def test_full_shrinkage_is_euclid(learner):
 
 
 @pytest.mark.parametrize("learner", [KTA, LinearSeparation], **IDS)
-def test_no_weight_is_euclid(learner):
+def test_weight_zero_is_euclid(learner):
     fitted = learner(lam=0.0).fit(SCALED, KIND)
     np.testing.assert_allclose(fitted.get_mahalanobis_matrix(), np.eye(13), atol=1e-9)
     assert fitted.certificate_.relative_gap < 1e-6
 
 
 @pytest.mark.parametrize("learner", slow_except(LEARNERS, KTA, LinearSeparation), **IDS)
-def test_what_was_chosen_is_told_and_kept(learner, tmp_path):
+def test_selection_is_printed_and_saved(learner, tmp_path):
     fitted = learner(tol=1e-2).fit(SCALED, KIND)
     path = fitted.path_
     assert path.value == (fitted.shrinkage_ if learner in SHRUNK else fitted.lam_)
@@ -80,13 +80,13 @@ def test_what_was_chosen_is_told_and_kept(learner, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").path_.errors, path.errors)
 
 
-def test_shuffled_labels_are_said_to_teach_nothing():
+def test_shuffled_labels_keep_the_euclidean_metric():
     fitted = LinearSeparation().fit(*SETS["shuffled"])
     assert "nothing is gained by learning: Euclid's metric is kept" in str(fitted.path_)
 
 
 @pytest.mark.parametrize("learner", [LinearSeparation, DMLEig], **IDS)
-def test_pairs_without_meaning_teach_nothing(learner):
+def test_random_pairs_keep_the_euclidean_metric(learner):
     pairs = np.vstack(random_pairs(KIND, 40, random_state=0))
     same = np.random.default_rng(0).permutation(np.repeat([True, False], 40))
     keep = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)[1]
@@ -98,14 +98,14 @@ def test_pairs_without_meaning_teach_nothing(learner):
 
 
 @pytest.mark.parametrize("learner", [LMNN, LMNNEig, TripletMetric], **IDS)
-def test_triplets_are_judged_by_anchors_that_were_held_out(learner):
+def test_triplets_are_evaluated_on_held_out_anchors(learner):
     triplets = random_triplets(KIND, 300, random_state=0)
     fitted = learner(tol=1e-2).fit_triplets(triplets, X=SCALED)
     assert fitted.path_.held_out == np.unique(triplets[:, 0]).size
     assert fitted.path_.errors[fitted.path_.chosen] <= fitted.path_.errors[0]
 
 
-def test_a_rank_or_too_few_samples_leave_the_model_as_it_is():
+def test_no_shrinkage_with_a_rank_or_too_few_samples():
     assert LMNN(rank=2, tol=1e-2).fit(SCALED, KIND).shrinkage_ == 0
     few = DMLEig(tol=1e-2).fit(SCALED[::12], KIND[::12])
     assert few.shrinkage_ == 0 and not hasattr(few, "path_")
@@ -113,7 +113,7 @@ def test_a_rank_or_too_few_samples_leave_the_model_as_it_is():
 
 @pytest.mark.parametrize("learner", SHRUNK, **IDS)
 @pytest.mark.parametrize("shrinkage", [-0.1, 1.5, "some"])
-def test_a_shrinkage_that_makes_no_sense_is_refused(learner, shrinkage):
+def test_rejects_invalid_shrinkage(learner, shrinkage):
     with pytest.raises(ValueError, match="shrinkage must be"):
         learner(shrinkage=shrinkage).fit(SCALED, KIND)
 
@@ -129,7 +129,7 @@ def test_labels_without_any_direction_keep_euclid():
     np.testing.assert_array_equal(alone.transform(X), np.zeros((200, 1)))
 
 
-def test_the_metric_judged_is_the_metric_learned():
+def test_evaluated_metric_is_the_fitted_metric():
     """P₊ of the minimiser without the cone errs less here than Euclid's metric, the optimum more:
     9.8 % of the test after a choice by the former, where Euclid's has 5.2.
     """

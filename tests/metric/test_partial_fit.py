@@ -49,7 +49,7 @@ def test_auto_takes_the_unit_of_the_weight(kind):
     assert model.lam_ > 0 and not hasattr(model, "path_")
 
 
-def test_what_moments_do_not_have_is_refused():
+def test_rejects_kernels_new_classes_and_other_features():
     with pytest.raises(ValueError, match="kernel is for fit"):
         KTA(kernel="rbf").partial_fit(X, Y)
     with pytest.raises(ValueError, match="all of class 0"):

@@ -59,7 +59,7 @@ def test_a_rank_is_reached_from_the_best_of_several_maps():
     ("learner", "mixture"),
     [(DMLEig, "floor"), (LMNNEig, "floor"), *((kind, "shrinkage") for kind in (LMNN, DMLEig))],
 )
-def test_a_mixture_of_full_rank_is_refused_beside_a_rank(learner, mixture):
+def test_rejects_shrinkage_or_floor_with_a_rank(learner, mixture):
     with pytest.raises(ValueError, match=f"{mixture}=0.5 makes a metric of full rank"):
         learner(rank=2, **{mixture: 0.5}).fit(X, Y)
 

@@ -49,7 +49,7 @@ def _distances(mapped):
 
 
 @pytest.mark.parametrize("learner", [KTA(), LinearSeparation()], ids=str)
-def test_weights_of_one_are_no_weights(learner):
+def test_unit_weights_have_no_effect(learner):
     plain = learner.fit(X, Y).transform(X)
     np.testing.assert_allclose(learner.fit(X, Y, np.ones(90)).transform(X), plain, atol=1e-8)
 
@@ -76,12 +76,12 @@ def test_the_chosen_metric_is_that_of_the_weights():
     ],
     ids=["negative", "length", "nan", "text", "one class", "none"],
 )
-def test_what_is_no_weight_is_refused(learner, weights, message):
+def test_rejects_invalid_sample_weights(learner, weights, message):
     with pytest.raises(ValueError, match=message):
         learner.fit(X, Y, sample_weight=weights)
 
 
-def test_classes_without_weight_are_not_there():
+def test_classes_of_weight_zero_are_ignored():
     model = KTA().fit(X, np.array(["a", "b", "c"])[Y], sample_weight=(Y != 0))
     assert model.classes_.tolist() == ["b", "c"]
 
@@ -133,12 +133,12 @@ def test_classes_are_balanced_as_often_as_their_samples_count():
     ],
     ids=str,
 )
-def test_what_is_no_weight_of_classes_is_refused(learner, weight, message):
+def test_rejects_invalid_class_weights(learner, weight, message):
     with pytest.raises(ValueError, match=message):
         clone(learner).set_params(class_weight=weight).fit(X, NAMED)
 
 
-def test_pairs_have_no_classes():
+def test_fit_pairs_rejects_class_weight():
     with pytest.raises(ValueError, match="pairs have none"):
         LinearSeparation(class_weight="balanced").fit_pairs([[0, 1], [1, 2]], [1, -1], X=X)
 

@@ -137,7 +137,7 @@ def test_a_metric_from_triplets_has_its_certificate_and_serves_neighbours(learne
     )
 
 
-def test_more_pairs_go_on_from_a_fitted_metric():
+def test_init_continues_with_more_pairs():
     samples = StandardScaler().fit_transform(load_wine().data)
     near, far = random_pairs(load_wine().target, 2_000, random_state=0)
     pairs, same = np.vstack([near, far]), np.repeat([True, False], 2_000)
@@ -150,7 +150,7 @@ def test_more_pairs_go_on_from_a_fitted_metric():
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.6])
-def test_a_start_is_the_metric_it_came_from(floor):
+def test_init_reproduces_its_metric(floor):
     first = DMLEig(floor=floor).fit_pairs(PAIRS, SAME, X=X)
     again = DMLEig(floor=floor, init=first, max_iter=1).fit_pairs(PAIRS, SAME, X=X)
     assert again.result_.value <= first.result_.value * (1 + 1e-9)
@@ -178,7 +178,7 @@ def fitted_to(name, samples, rows):
 @pytest.mark.parametrize("form", [np.asarray, slow(sp.csr_array)])
 @pytest.mark.parametrize("features", [4, slow(90), 200])
 @pytest.mark.parametrize("name", FROM_TUPLES)
-def test_samples_that_nothing_touches_change_nothing(name, features, form):
+def test_samples_in_no_pair_have_no_effect(name, features, form):
     """Neither a ridge, a floor, a mean, a scale nor a principal direction depends on them."""
     rng = np.random.default_rng(0)
     wide = np.hstack([X, 0.3 * rng.normal(size=(150, features - 4))])
@@ -196,7 +196,7 @@ def test_samples_that_nothing_touches_change_nothing(name, features, form):
         assert fitted.threshold_ == pytest.approx(alone.threshold_, rel=1e-6)
 
 
-def test_points_all_but_identical_are_named_by_their_pair():
+def test_error_names_nearly_identical_pairs():
     near = np.vstack([X, X[:1] * (1 + 1e-12)])
     pairs, same = np.vstack([[[0, 150]], PAIRS]), np.append(-1, SAME)
     with pytest.warns(UserWarning, match=r"points of pairs\[0\] are identical but marked"):
@@ -206,7 +206,7 @@ def test_points_all_but_identical_are_named_by_their_pair():
 # --- verification
 
 
-def test_scores_rank_pairs_and_predict_answers_in_kind():
+def test_pair_score_ranks_pairs_and_predict_returns_the_type_of_labels():
     fitted = DMLEig().fit_pairs(PAIRS, SAME, X=X)
     assert roc_auc_score(SAME, fitted.pair_score(PAIRS, X=X)) > 0.9
     assert set(fitted.predict(PAIRS, X=X)) == {-1, 1}
@@ -246,7 +246,7 @@ def test_fitting_from_pairs_forgets_the_labels_of_an_earlier_fit():
     ),
     rate=st.none() | st.floats(0, 1),
 )
-def test_the_threshold_is_the_best_there_is(marked, rate):
+def test_threshold_minimises_the_errors(marked, rate):
     distances = np.array([float(d) for d, _ in marked])
     alike = np.array([same for _, same in marked])
     cuts = np.concatenate([[-1.0], np.unique(distances)])
@@ -260,7 +260,7 @@ def test_the_threshold_is_the_best_there_is(marked, rate):
         assert np.sum(found) == np.sum(distances <= max(allowed))
 
 
-def test_a_rate_of_false_positives_is_kept():
+def test_calibrate_respects_the_false_positive_rate():
     fitted = KTA().fit(X, Y)
     near, far = random_pairs(Y, 1_000, random_state=0)
     pairs, same = np.vstack([near, far]), np.repeat([True, False], 1_000)
@@ -381,7 +381,7 @@ def test_distinct_rows_are_found_whatever_their_order(seed, decimals):
     np.testing.assert_array_equal(distinct_rows(rows[order])[0], found)
 
 
-def test_rows_that_share_a_key_are_still_told_apart(monkeypatch):
+def test_distinguishes_rows_with_equal_keys(monkeypatch):
     monkeypatch.setattr("gramian.metric._input.row_keys", lambda X: np.zeros(len(X)))
     rows = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
     found, which = distinct_rows(rows)

@@ -1,3 +1,3 @@
-"""The application: command line, files, data sets, browser page and reports.
+"""The application: command line, files, data sets, interactive pages and reports.
 
-The library never imports it."""
+The library does not import it."""

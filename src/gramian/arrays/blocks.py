@@ -1,12 +1,12 @@
-"""Arrays of more rows than a device has room for, of which it has one block at a time.
+"""Arrays with more rows than fit on a device, which are processed one block at a time.
 
-What is computed of such arrays row by row is again one: nothing happens before a block of it is
-asked for, and then only what lies on the host crosses the bus. Sums over all rows go from block to
-block, always in the same order. So the loss of a hundred million ratings and its gradient are a
-pass over them each, whatever they are made of, and nothing of their length is ever on the device.
+Row-wise functions of such arrays are evaluated lazily and are again arrays in blocks: when a block
+is requested, only its inputs are copied from the host to the device. Sums over all rows are
+computed block by block in a fixed order. The loss of a hundred million ratings, and its gradient,
+therefore each take one pass over the ratings, and no array of their length is on the device.
 
-    z = mapped(gather, rows, cols)         nothing yet
-    w = 2.0 * (z - targets)                nothing yet
+    z = mapped(gather, rows, cols)         lazy
+    w = 2.0 * (z - targets)                lazy
     float(namespace(w).sum(w * w))         one pass
 """
 
@@ -24,8 +24,8 @@ NONE = slice(0, 0)
 class Blocks:
     """An array of `length` rows in blocks of `step`, the k-th of which is `block(k)` on a device.
 
-    `block(None)` is one without rows. Functions of the standard are those of `namespace`, made of
-    those of the device's library, `xp`.
+    `block(None)` has no rows. `namespace` gives the functions of the array API standard for such
+    arrays, based on those of the device's library `xp`.
     """
 
     __array_ufunc__ = None
@@ -35,7 +35,7 @@ class Blocks:
 
     @cached_property
     def sample(self) -> Any:
-        """No rows, which tell what kind the others are of."""
+        """An array without rows, with the dtype and device of the blocks."""
         return self.block(None)
 
     @property
@@ -69,17 +69,17 @@ class Blocks:
         return Turned(self)
 
     def __iter__(self) -> Iterator[Any]:
-        """One block after the other."""
+        """Iterate over the blocks."""
         return (self.block(k) for k in range(len(self.parts)))
 
     def __getitem__(self, key: Any) -> Any:
-        """One of its blocks by its slice, or all rows with other axes behind them."""
+        """A block, selected by its slice, or all rows with additional axes."""
         if not isinstance(key, slice):
             return mapped(lambda rows: rows[key], self)
         return self.sample if key == NONE else self.block(key.start // self.step)
 
     def __matmul__(self, other: Any) -> Any:
-        """A number of two vectors; of a matrix and a small one all rows, on the device."""
+        """The inner product of two vectors, or the product with a small matrix on the device."""
         if self.ndim == 1:
             return self.T @ other
         product = mapped(operator.matmul, self, other)
@@ -110,7 +110,7 @@ Blocks.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 class Turned:
-    """Aᵀ, to multiply with what has a row for each row of A."""
+    """Aᵀ, for products with arrays that have as many rows as A."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.T = blocks
@@ -122,7 +122,7 @@ class Turned:
 
 
 class RowByRow:
-    """The functions of the standard: of `Blocks` row by row, or of all rows where they sum."""
+    """Functions of the array API standard for `Blocks`: row by row, or sums over all rows."""
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -163,7 +163,7 @@ class RowByRow:
         return mapped(lambda rows: self.xp.broadcast_to(rows, (rows.shape[0], *shape[1:])), x)
 
     def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
-        """Rows joined or split, as many numbers of them in a block as before."""
+        """Join or split rows; the number of elements of a block does not change."""
         if not isinstance(x, Blocks):
             return self.xp.reshape(x, shape)
         each, inside = _numbers(x.shape[1:]), _numbers(shape[1:])
@@ -177,12 +177,12 @@ class RowByRow:
 
 @cache
 def row_by_row(xp: Any) -> RowByRow:
-    """One for each library: what is known of a type is kept by its namespace."""
+    """The functions for a library; one cached object per library."""
     return RowByRow(xp)
 
 
 def mapped(function: Callable[..., Any], *arguments: Any) -> Blocks:
-    """A function of rows, of arrays of which some are `Blocks`; others may have all rows too."""
+    """A row-wise function of arrays, some of which are `Blocks`; the others may have all rows."""
     first = next(each for each in arguments if isinstance(each, Blocks))
     return Blocks(
         first.length,
@@ -204,7 +204,7 @@ def _row_by_row(plain: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def _rows(each: Any, like: Blocks, k: int | None) -> Any:
-    """The rows of a block of an array as long as another; what is not is the same for all."""
+    """Block k of an array with as many rows as `like`; other arguments are returned unchanged."""
     if isinstance(each, Blocks):
         return each.sample if k is None else each.block(k)
     if not getattr(each, "ndim", 0) or each.shape[0] != like.length or each.ndim != like.ndim:

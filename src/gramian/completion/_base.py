@@ -66,7 +66,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
     """The cost of a sweep in units of the cost of a sweep of least squares."""
 
     _ranks: ClassVar[bool] = False
-    """Whether the held-out error is one of recommendations, which leave out known entries."""
+    """Whether the held-out error is that of recommendations, which exclude known entries."""
 
     _sweeps_to_tol: ClassVar[bool] = False
     """Whether a fit to a numeric `tol` starts with sweeps as well."""
@@ -219,7 +219,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         return ratings
 
     def _look_at(self, ratings: Any) -> None:
-        """Check the values of ratings, and set what a fit learns from them alone."""
+        """Check the values of ratings, and set the fitted attributes that depend only on them."""
 
     def _scales(self, ratings: Ratings) -> tuple[Array, Array]:
         rows, cols = (powers(ratings.counts(side), self.weight_power) for side in (0, 1))
@@ -249,7 +249,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
     ) -> Factorization:
         """Factors and optimal offsets of a solution, in the units of the entries.
 
-        Without a problem, for lack of time, the offsets are those given.
+        If there was no time to form a problem, the given offsets are used.
         """
         block = factor if problem is None else host(factor)
         if problem is not None and ratings.featured:
@@ -262,7 +262,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         return Factorization(P, Q, offsets)
 
     def _bounds_for(self, span: tuple[float, float]) -> tuple[float, float] | None:
-        """Where predictions are cut off."""
+        """The bounds to which predictions are clipped."""
         return None
 
 

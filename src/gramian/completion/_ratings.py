@@ -153,7 +153,7 @@ class Ratings:
         return [slice(start, start + PART) for start in range(0, self.values.size, PART)]
 
     def spread(self, ridge: float | None) -> float:
-        """The root mean square of the values less the shrunken means of columns, then of rows.
+        """The root mean square of the values minus the shrunken means of columns, then of rows.
 
         Means shrink as if each column and row had `ridge` more entries equal to the overall mean;
         without a ridge no means are subtracted.
@@ -227,7 +227,7 @@ def joined(known: Ids, new: Ids) -> tuple[Ids, Indices, Indices]:
 @storable
 @dataclass(frozen=True)
 class Elsewhere:
-    """Stands for the known entries of a fit where they are too many to keep with the model."""
+    """Placeholder for the known entries of a fit if they are too many to store in the model."""
 
     nnz: int
     indptr: Indices
@@ -235,6 +235,6 @@ class Elsewhere:
 
     def __getitem__(self, rows: Any) -> Any:
         raise ValueError(
-            "the ratings of this fit stayed on the cluster, so that those that are known cannot be "
-            "left out: pass exclude_seen=False"
+            "the ratings of this fit are on the cluster, so known ratings cannot be excluded: pass "
+            "exclude_seen=False"
         )

@@ -102,7 +102,7 @@ class ImplicitCompletion(Updating, Completion):
         if np.any(ratings.values <= 0):
             bad = float(ratings.values[np.argmax(ratings.values <= 0)])
             raise ValueError(
-                f"ImplicitCompletion takes what rows did, as numbers above 0, and one is {bad:g}: "
+                f"ImplicitCompletion needs entries above 0 (counts of actions), got {bad:g}: "
                 "leave such entries out, or use NuclearCompletion for ratings"
             )
 

@@ -21,7 +21,7 @@ _HOMES = {
     "NuclearCompletion": "_recommend",
     "ClusterError": "_cluster",
 }
-"""The module of each name: workers import what their tasks need, and no more."""
+"""The module of each name, imported on first access: workers only import what their tasks need."""
 
 __all__ = [
     "KTA", "LMNN", "MMMF", "MVU", "NPKL", "ClusterError", "DMLEig", "ImplicitCompletion",

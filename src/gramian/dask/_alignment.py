@@ -1,8 +1,9 @@
-"""KTA and LinearSeparation of samples on a cluster, which need their moments only.
+"""KTA and LinearSeparation for samples on a cluster, from the moments of the samples.
 
-Moments take one pass, each block about its own mean. Two blocks about their means a and b, of m and
-n samples, are one about the mean of all with Σ xxᵀ = S_a + S_b + mn/(m + n) (a − b)(a − b)ᵀ (Chan,
-Golub and LeVeque 1983): no digits are lost if the mean is large. Sums by class move with the mean.
+The moments are computed in one pass, for each block about its own mean. Blocks of m and n samples
+with means a and b and centred second moments S_a and S_b are joined to S_a + S_b + mn/(m + n)
+(a − b)(a − b)ᵀ (Chan, Golub and LeVeque 1983), which is accurate also if the mean is large. The
+sums of the classes are shifted to the new mean.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 FEW = 2000
-"""Samples up to which all come to the driver for the choice of λ, which uses them repeatedly."""
+"""Number of samples up to which all are copied to the driver to select λ."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,11 @@ class Spread:
 
     @property
     def like(self) -> Array:
-        """An array of the shape of the samples, for functions of that shape."""
+        """An array with the shape of the samples, for functions that only use the shape."""
         return np.broadcast_to(np.zeros(1), (self.count, self.mean.size))
 
     def moments(self, *, center: bool) -> Moments:
-        """XᵀX and XᵀY, of X less its mean or of X itself."""
+        """XᵀX and XᵀY, of X minus its mean or of X itself."""
         gram, sums = self.gram, self.sums
         if not center:
             gram = gram + self.count * np.outer(self.mean, self.mean)
@@ -87,12 +88,12 @@ def spread(cluster: Cluster, shards: list[Any]) -> Spread:
 def spread_of(block: Sample) -> Spread:
     """A block about its own mean."""
     if block.y is None:
-        raise ValueError("y is needed: a Dask array, or the name of a column")
+        raise ValueError("y is required: a Dask array, or the name of a column")
     n, d = block.X.shape
     if d > DENSE_ORDER:
         raise ValueError(
-            f"{d} features make matrices of {d} × {d}: more than {DENSE_ORDER} are fitted at home "
-            "only, or reduce them first"
+            f"{d} features need matrices of {d} × {d}: a cluster supports at most {DENSE_ORDER}; "
+            "reduce the features first, or use gramian.metric without Dask"
         )
     classes, places = np.unique(block.y, return_inverse=True)
     mean = column_means(block.X) if n else np.zeros(d)
@@ -102,7 +103,7 @@ def spread_of(block: Sample) -> Spread:
 
 
 def about(X: Any, mean: Array) -> Array:
-    """Samples less a mean, dense: a block is small."""
+    """Samples minus a mean, as a dense array: a block is small."""
     dense = X.toarray() if sp.issparse(X) else X
     return np.asarray(dense, dtype=float) - mean
 
@@ -113,9 +114,9 @@ def weighted(block: Sample, mean: Array, classes: Any, weights: Array) -> Array:
 
 
 def take(model: Any, found: Spread) -> None:
-    """Set the attributes that a fit keeps of the samples; raise ValueError for bad samples."""
+    """Set the fitted attributes that describe the samples; raise ValueError for invalid samples."""
     if getattr(model, "class_weight", None) is not None:
-        raise ValueError("class_weight is not taken on a cluster: fit gramian.metric at home")
+        raise ValueError("class_weight is not supported on a cluster: use gramian.metric instead")
     if not found.count:
         raise ValueError("X has no rows: every partition is empty")
     if found.classes.size < 2:
@@ -132,17 +133,17 @@ def take(model: Any, found: Spread) -> None:
 
 
 class KTA(LazyTransform, home.KTA):
-    """`gramian.metric.KTA` of Dask collections, or of Parquet or NPZ files: one pass over them.
+    """`gramian.metric.KTA` for Dask collections, or Parquet or NPZ files: one pass over the data.
 
-    Parameters, fitted attributes and certificate are those at home; `fit(X, y)` takes X as a Dask
-    array (dense or CSR chunks), a Dask frame or files, and y as a Dask array, an array, or the
-    name of a column. λ is chosen as at home, which takes two passes more.
+    Parameters, fitted attributes and certificate are those of `gramian.metric.KTA`. `fit(X, y)`
+    accepts X as a Dask array (dense or CSR chunks), a Dask frame or files, and y as a Dask array,
+    an array, or the name of a column. The selection of λ takes two more passes.
     """
 
     def fit(self, X: Any, y: Any) -> KTA:  # type: ignore[override]
         """Learn the metric from labelled samples."""
         if self.kernel is not None:
-            raise ValueError("kernels need all samples at once: fit gramian.metric.KTA at home")
+            raise ValueError("kernels need all samples in memory: use gramian.metric.KTA instead")
         self._check_parameters()
         cluster = Cluster()
         with cluster.in_time("the moments of the samples"):
@@ -156,9 +157,9 @@ class KTA(LazyTransform, home.KTA):
         return self
 
     def _by_path(self, cluster: Cluster, shards: list[Any], found: Spread, data: Moments) -> float:
-        """λ as given, or by the errors of neighbours as at home (`path_`).
+        """The given λ, or λ selected by the errors of held-out neighbours (`path_`).
 
-        One key for each sample comes to the driver, and then some samples.
+        One key for each sample is copied to the driver, and then some of the samples.
         """
         self._forget("path_")
         if self.lam != "auto":
@@ -189,10 +190,10 @@ class KTA(LazyTransform, home.KTA):
 
 
 class LinearSeparation(LazyTransform, home.LinearSeparation):
-    """`gramian.metric.LinearSeparation` of Dask collections or files: two passes over them.
+    """`gramian.metric.LinearSeparation` for Dask collections or files: two passes over the data.
 
-    The first finds the sizes of the classes, the second weighs every sample by that of its own.
-    lam="auto" is 2/‖L_S‖ here: nothing is held out to choose it by.
+    The first pass computes the sizes of the classes, the second weights each sample by the size of
+    its class. lam="auto" is 2/‖L_S‖ here, because no samples are held out.
     """
 
     def fit(self, X: Any, y: Any) -> LinearSeparation:  # type: ignore[override]

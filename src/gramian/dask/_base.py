@@ -16,12 +16,12 @@ from gramian.dask._cluster import Cluster
 
 
 class OnCluster(OwnErrstate):
-    """A mixin in front of the estimator of the same name at home."""
+    """A mixin for an estimator on a cluster, before its local class in the list of bases."""
 
     def at_home(self) -> Any:
         """The fitted model as the estimator of the same name outside `gramian.dask`.
 
-        That is what `save` writes, and what answers for blocks of Dask collections.
+        `save` writes this estimator, and it is applied to the blocks of Dask collections.
         """
         home: Any = next(
             cls for cls in type(self).__mro__ if not cls.__module__.startswith("gramian.dask")
@@ -31,7 +31,7 @@ class OnCluster(OwnErrstate):
         return made
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
-        """A method of the model at home on every block of a Dask collection, evaluated lazily."""
+        """A method of the local model on every block of a Dask collection, evaluated lazily."""
         empty = np.empty((0,) if columns is None else (0, columns), dtype=dtype)
         if not isinstance(X, da.Array):
             return self._of_frame(method, X, empty)
@@ -57,7 +57,7 @@ class OnCluster(OwnErrstate):
 
 
 def refuse_device(model: Any) -> None:
-    """Raise ValueError for a device: workers compute on their processors."""
+    """Raise ValueError if a device is set: workers compute on their CPUs."""
     if model.device not in (None, "cpu"):
         raise ValueError(
             f"a cluster computes on the processors of workers: leave device={model.device!r} out"

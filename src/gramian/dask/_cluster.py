@@ -1,9 +1,9 @@
-"""Rounds of plain tasks on a Dask cluster, summed in a fixed order.
+"""Rounds of tasks on a Dask cluster, whose results are summed in a fixed order.
 
 A round is a graph of tasks: values that all of them need, one task for each shard, and a tree that
-joins their results, neighbours first, always in the same order. Every task can be repeated from its
-definition in the scheduler, so that a lost worker costs a recomputation only, and sums do not
-depend on the order in which tasks finish.
+joins neighbouring results in a fixed order. Every task can be repeated from its definition in the
+scheduler, so the tasks of a lost worker are computed again, and sums do not depend on the order in
+which tasks finish.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ AGAIN = (
 
 
 FAN = 8
-"""Neighbours that one task of the tree joins."""
+"""Number of neighbouring results that one task of the tree joins."""
 
 LARGE = 2e7
-"""Bytes of a result beyond which two are joined at a time."""
+"""Size of a result in bytes above which a task joins only two of them."""
 
 TRIES, HEARD = 3, 5.0
-"""Times that tasks which the scheduler has given up are retried, and the seconds in which the
-client learns of it."""
+"""Number of retries of tasks that the scheduler has given up, and the seconds to wait until the
+client is informed of a retry."""
 
 LOOK, PATIENCE = 5.0, 60.0
-"""Seconds between checks of a long round, and how long it may be without any worker."""
+"""Seconds between checks of a long round, and the seconds that it may have no worker."""
 
 
 class ClusterError(RuntimeError):
@@ -55,7 +55,7 @@ class ClusterError(RuntimeError):
 
 
 def current_client() -> Client:
-    """The client of the cluster to work on, or one sentence on how to start it."""
+    """The current Dask client; ClusterError with instructions if there is none."""
     try:
         return Client.current()
     except ValueError:
@@ -68,21 +68,21 @@ def current_client() -> Client:
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """Turn what a lost worker, scheduler or disk raises into one sentence."""
+    """Convert errors due to a lost worker or scheduler or a full disk to a ClusterError."""
     try:
         yield
     except KilledWorker as killed:
         raise ClusterError(
             f"the task {killed.task!r} was lost with {killed.allowed_failures + 1} workers, one "
-            "after another, most often for want of memory: give workers more of it or the data "
-            f"smaller partitions; {AGAIN}"
+            "after another, most often because they ran out of memory: give workers more memory "
+            f"or the data smaller partitions; {AGAIN}"
         ) from killed
     except KeyError as gone:
         if not str(gone.args[0] if gone.args else "").startswith("gramian-"):
             raise
         raise ClusterError(
-            "workers lost what other tasks had made for them, time after time, most often for want "
-            f"of memory: give workers more of it or the data smaller partitions; {AGAIN}"
+            "workers repeatedly lost the results of other tasks, most often because they ran out "
+            f"of memory: give workers more memory or the data smaller partitions; {AGAIN}"
         ) from gone
     except (CancelledError, asyncio.CancelledError, CommClosedError, TimeoutError) as lost:
         raise ClusterError(
@@ -91,7 +91,7 @@ def told_plainly() -> Iterator[None]:
         ) from lost
     except OSError as full:
         raise ClusterError(
-            f"a worker could not read or write a file ({full}): make room, or mend the path; "
+            f"a worker could not read or write a file ({full}): free disk space or fix the path; "
             f"{AGAIN}"
         ) from full
 
@@ -128,7 +128,7 @@ def node(name: str, function: Callable[..., Any], *arguments: Any) -> Node:
 
 
 def graph_of(nodes: Iterable[Any]) -> Graph:
-    """All that the nodes need, and themselves."""
+    """The nodes and all nodes that they depend on."""
     graph = Graph()
     waiting, wholes = list(nodes), {}
     while waiting:
@@ -190,13 +190,13 @@ class Cluster:
             self._hurried = False
 
     def shared(self, name: str, value: Any) -> Any:
-        """A value for many tasks: one node of the graph, which workers send to each other."""
+        """A value for many tasks: one node of the graph, transferred between workers."""
         self.traffic.sent += size_of(value)
         self.traffic.tasks += 1
         return node(name, _itself, value)
 
     def each(self, name: str, function: Callable[..., Any], *columns: Any) -> list[Any]:
-        """One task for each shard; a column is a list, one for each, or a value for all."""
+        """One task for each shard; an argument is a list with a value per shard, or one value."""
         count = next(len(column) for column in columns if isinstance(column, list))
         self.traffic.tasks += count
         self.traffic.sent += sum(_inline(column, count) for column in columns)
@@ -213,9 +213,9 @@ class Cluster:
         *,
         each: float = 0.0,
     ) -> Any:
-        """All nodes joined, neighbours first, in a fixed order.
+        """All nodes joined in a tree, in a fixed order.
 
-        A task holds all that it joins: two nodes if `each`, the bytes of one, is large.
+        A task holds all results that it joins: only two if `each`, the size of one, is large.
         """
         fan = FAN if each <= LARGE else 2
         while len(nodes) > 1:
@@ -227,7 +227,7 @@ class Cluster:
         return nodes[0]
 
     def keep(self, nodes: list[Any]) -> list[Any]:
-        """The nodes as futures in the memory or on the disks of workers, computed again if lost."""
+        """The nodes as futures in the memory or on the disks of workers, recomputed if lost."""
         with told_plainly(), _large_graphs():
             return self._futures(nodes)
 
@@ -249,21 +249,21 @@ class Cluster:
         join: Callable[[Any, Any], Any] = add,
         size: float = 0.0,
     ) -> Any:
-        """One round: a task for each shard, and their results joined, each of `size` bytes."""
+        """One round: a task for each shard, whose results (of `size` bytes each) are joined."""
         nodes = self.each(name, function, *columns)
         return self.gather([self.tree(name, nodes, join, each=size)])[0]
 
     def _futures(self, nodes: Sequence[Any]) -> list[Any]:
-        """A future for each node; those that are futures already are themselves."""
+        """A future for each node; futures are returned unchanged."""
         asked = [one for one in nodes if not isinstance(one, Future)]
         made = iter(self.client.get(graph_of(asked), [one.key for one in asked], sync=False))
         return [one if isinstance(one, Future) else next(made) for one in nodes]
 
     def _wait(self, futures: Sequence[Any]) -> None:
-        """Until they are done; tasks that died with several workers are tried a few times more.
+        """Wait until they are done; tasks that were lost with several workers are retried.
 
-        The scheduler counts a death against all tasks that a worker had before it, and gives up
-        those with four: on a cluster that loses workers now and then they need not be at fault.
+        The scheduler attributes the death of a worker to all of its tasks and gives up tasks with
+        four deaths. If workers are lost for other reasons, the tasks need not be the cause.
         """
         for _ in range(TRIES):
             self._done(futures)
@@ -274,7 +274,7 @@ class Cluster:
         self._done(futures)
 
     def _retry(self, lost: Sequence[Any]) -> None:
-        """Ask for them again, and wait until the client has heard of it: an error stays until."""
+        """Retry the tasks, and wait until the client no longer reports the old error."""
         self.client.retry(lost)
         until = clock.now() + HEARD
         while clock.now() < until and any(future.status == "error" for future in lost):
@@ -300,10 +300,10 @@ class Cluster:
 
 
 def _was_lost(future: Any) -> bool:
-    """Whether a worker's death is at fault: it took the task with it, or what the task needs.
+    """Whether a task failed because a worker with the task or its input died.
 
-    A worker that starts a task whose input has just gone raises KeyError with the input's key;
-    tasks of ours raise none.
+    A worker that starts a task whose input was just lost raises KeyError with the key of the input;
+    the tasks of this module never raise KeyError.
     """
     return future.status == "error" and isinstance(future.exception(), (KilledWorker, KeyError))
 
@@ -324,7 +324,7 @@ def size_of(value: Any) -> int:
 
 
 def _inline(column: Any, count: int) -> int:
-    """The bytes of arrays that are written into the graph, one for each task or one for all."""
+    """Bytes of the arrays that are embedded in the graph, one for each task or one for all."""
     if isinstance(column, list):
         return sum(size_of(part) for part in column if isinstance(part, np.ndarray))
     return count * size_of(column) if isinstance(column, np.ndarray) else 0
@@ -341,5 +341,6 @@ def _joined(join: Callable[[Any, Any], Any], first: Any, *others: Any) -> Any:
 
 
 def _large_graphs() -> Any:
-    """The factor is part of the graph on purpose: what is there can be computed again."""
+    """Disable Dask's warning about large graphs: they contain the factor so that lost results can
+    be recomputed."""
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"})

@@ -1,4 +1,4 @@
-"""Data of a cluster as shards: tasks that read and check one block each, and can be repeated.
+"""Data of a cluster as shards: repeatable tasks that each read and check one block.
 
 A shard is a node of a graph: a chunk of a Dask array, a partition of a Dask frame, or one Parquet
 or NPZ file. Nothing is read before a round of tasks needs it.
@@ -31,7 +31,7 @@ ENDINGS = (".parquet", ".npz")
 
 
 def is_files(given: Any) -> bool:
-    """Whether the data are named: a folder, a pattern, or a list of files."""
+    """Whether the data are given as files: a folder, a pattern, or a list of files."""
     if isinstance(given, (str, Path)):
         return True
     return isinstance(given, (list, tuple)) and bool(given) and all(
@@ -72,7 +72,7 @@ def read(path: str) -> Any:
 
 
 def _parquet(file: Any) -> pd.DataFrame:
-    """What the columns were decoded in is given back: a worker's limit counts it."""
+    """Read a Parquet file, and release the memory pool that it was decoded in."""
     frame = pd.read_parquet(file)
     pa.default_memory_pool().release_unused()
     return frame
@@ -87,23 +87,23 @@ def _npz(file: Any) -> Any:
 
 
 def open_file(path: str) -> Any:
-    """A file to read, wherever it is."""
+    """Open a local or remote file for reading."""
     return fsspec.open(path, "rb")
 
 
 NAMES = {2: "pairs", 3: "triplets"}
-"""What NPZ files call tuples of so many vectors."""
+"""Array names in NPZ files, by the number of vectors in each tuple."""
 
 
 class Sample:
-    """A block of samples: X dense or CSR, their labels where there are any, their columns."""
+    """A block of samples: dense or CSR X, optional labels, and the names of the columns."""
 
     def __init__(self, X: Any, y: Any = None, names: Any = None) -> None:
         self.X, self.y, self.names = X, y, names
 
 
 def sample_of(raw: Any, labels: Any, column: str | None) -> Sample:
-    """A block as numbers, checked."""
+    """A validated numeric block."""
     names = None
     if isinstance(raw, dict):
         if "X" not in raw:
@@ -194,7 +194,7 @@ def _checked_ratings(rows: Any, cols: Any, values: Any, weights: Any = None) -> 
 
 
 def in_partition(name: str, check: Any, *given: Any) -> Any:
-    """What a check makes of a partition; its error names the partition."""
+    """The result of a check of a partition; errors name the partition."""
     try:
         return check(*given)
     except ValueError as reason:
@@ -202,7 +202,7 @@ def in_partition(name: str, check: Any, *given: Any) -> Any:
 
 
 def refuse_mixed(a: Any, b: Any, name: str) -> None:
-    """Refuse sorted names of which some are text and some are not: 1 and "1" are two things."""
+    """Raise ValueError if some of the sorted names are text and others are numbers."""
     if a.size and b.size and isinstance(a[0], str) != isinstance(b[0], str):
         raise ValueError(
             f"{name} are text in some partitions and numbers in others ({a[0]!s} and {b[0]!s}): "
@@ -222,7 +222,7 @@ def same_columns(a: Any, b: Any, width: int, other: int) -> None:
 
 
 def _few(names: Any) -> str:
-    """Names for a sentence."""
+    """At most eight names, formatted for a message."""
     shown = [str(name) for name in names]
     return f"{shown[:8]}" + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
 
@@ -263,7 +263,7 @@ def tuples(cluster: Cluster, given: Any, width: int, marks: Any = None) -> list[
 
 
 def ratings(cluster: Cluster, X: Any, columns: Any = None, weights: Any = None) -> list[Any]:
-    """Blocks (rows, cols, values), and a weight for each where there are any, as they come."""
+    """Blocks (rows, cols, values), with weights if given, in the order of the input."""
     if not is_triple(X):
         return _checked(cluster, ratings_of, X, blocks(X), columns)
     first = blocks(X[0], "rows")
@@ -275,7 +275,7 @@ def ratings(cluster: Cluster, X: Any, columns: Any = None, weights: Any = None) 
 
 
 def _checked(cluster: Cluster, check: Any, given: Any, nodes: list[Any], *more: Any) -> list[Any]:
-    """A node for each block that is read and checked; errors name the file or the partition."""
+    """A node for each block, which is read and checked; errors name the file or the partition."""
     counted = [f"partition {k}" for k in range(len(nodes))]
     names = files_of(given) if is_files(given) else counted
     return cluster.each("read", in_partition, names, check, nodes, *more)
@@ -289,7 +289,7 @@ def is_triple(X: Any) -> bool:
 def filled(
     cluster: Cluster, shards: list[Any], rows: Callable[[Any], int], name: str
 ) -> tuple[list[Any], list[int]]:
-    """The shards that hold anything, and how many rows each has: tasks need one at least."""
+    """The nonempty shards and their numbers of rows: tasks need at least one row."""
     sizes = cluster.gather(cluster.each("count", rows, shards))
     kept = [k for k, size in enumerate(sizes) if size]
     if not kept:
@@ -300,7 +300,7 @@ def filled(
 def _beside(
     cluster: Cluster, X: Any, nodes: list[Any], given: Any, name: str, beside: str
 ) -> list[Any]:
-    """What belongs to the rows of each block of X, of a Dask collection or an array."""
+    """The values of a Dask collection or array that belong to the rows of each block of X."""
     if not is_dask_collection(given):
         values = np.asarray(given)
         if values.ndim != 1:
@@ -318,7 +318,7 @@ def _beside(
 
 
 def _cut_alike(given: da.Array, X: Any, name: str, beside: str) -> da.Array:
-    """The array in the chunks of X, where both know their sizes."""
+    """The array rechunked like X, if the sizes of both are known."""
     if given.ndim != 1:
         raise ValueError(f"{name} must have one entry for each row, got shape {given.shape}")
     if not (isinstance(X, da.Array) and _sized(X) and _sized(given)):

@@ -35,14 +35,14 @@ from gramian.reductions.block_embedding import BlockEmbedding
 Array = NDArray[np.floating]
 
 ACCURACY, MOST_STEPS = 1e-13, 500
-"""Relative residual at which conjugate gradients for the offsets end, and their steps at most;
-eight steps are usual."""
+"""Relative residual at which conjugate gradients for the offsets stop, and the maximum number of
+steps; usually eight are needed."""
 
 PIECE = 3e7
-"""Bytes of a block's part of BᵀB that a task holds at a time."""
+"""Size in bytes of the part of BᵀB that a task computes at a time."""
 
 SPEED = 5e7
-"""Products of two entries of a row that are added to BᵀB in a second."""
+"""Products of two entries of a row added to BᵀB per second."""
 
 NO_WEIGHT = 1e-200
 """The weight of the single rating that represents a block without ratings."""
@@ -50,7 +50,7 @@ NO_WEIGHT = 1e-200
 
 @dataclass(frozen=True)
 class Model:
-    """The part of F that is not in the ratings: μ, κ (None without offsets), A and B."""
+    """The part of F that does not depend on the ratings: μ, κ (None without offsets), A and B."""
 
     mean: float
     ridge: float | None
@@ -105,7 +105,7 @@ class Completed(Objective[RatedImage]):
         return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
 
     def image(self, L: Array | Spread) -> RatedImage:
-        """The image of a factor. Offsets take several rounds: the last image is kept."""
+        """The image of a factor. The last image is cached, because offsets take several rounds."""
         if not isinstance(L, Spread):
             return RatedImage(spread(self.rated, L))
         if self._last is None or self._last.factor is not L:
@@ -194,7 +194,7 @@ class Completed(Objective[RatedImage]):
         return image.terms
 
     def _column_offsets(self, factor: Spread, ridge: float) -> Array:
-        """c by conjugate gradients, one round a step.
+        """c by conjugate gradients, one round per step.
 
         With σ(c) the sums of the residuals over users, whose offsets are optimal for c, the best c
         solves κc = σ(c).
@@ -215,8 +215,8 @@ class Completed(Objective[RatedImage]):
         ).x
 
     def _tasks(self, name: str, function: Any, factor: Spread | None, *more: Any) -> list[Any]:
-        """A task for each block of users with its rows of the factor, and of the items it reaches;
-        without a factor M is 0.
+        """A task for each block of users, with the rows of the factor for its users and their
+        items; without a factor M is 0.
         """
         users, tops, lows = self.rated.users, None, None
         if factor is not None:
@@ -281,7 +281,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class RemoteBlock(Bipartite):
-    """[aI, B; Bᵀ, aI] with B on the workers: BᵀB, a sum over them, comes to the driver.
+    """[aI, B; Bᵀ, aI] with B on the workers: their sum BᵀB is sent to the driver.
 
     `block` is the objective, so that B is not computed before it is used.
     """
@@ -298,7 +298,7 @@ class RemoteBlock(Bipartite):
 
     @property
     def forming(self) -> float:
-        """By the number of products, for one worker: it must not depend on the workers present."""
+        """Estimated seconds on one worker, so that decisions do not depend on the cluster size."""
         return float(np.sum(np.square(self.block.rated.users.counts, dtype=float))) / SPEED
 
     def smaller(self) -> Any:
@@ -364,7 +364,7 @@ class Scene:
         return self.map.bilinear(self.X, self.X)
 
     def part(self, c: Array | None, *, targets: bool = True) -> Composite:
-        """F of the block for the offsets c of all items; the targets, less μ, are 0 on request."""
+        """F of the block for the offsets c of all items; with targets=False the targets are 0."""
         block, model = self.block, self.model
         embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
         values = block.values if targets else np.zeros(block.values.size)
@@ -381,7 +381,7 @@ class Scene:
         return Composite(self.map, loss)
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
-        """The entries of the items that the block reaches."""
+        """The entries of the items that occur in the block."""
         return np.concatenate([items[a:b] for a, b in self.reached])
 
     def column_sums(self, part: Composite, z: Array) -> Array:
@@ -409,7 +409,7 @@ def _in_scene(
 
 
 def _look(scene: Scene, c: Array | None) -> Array:
-    """The numbers of `Told`, and its sums of residuals."""
+    """The sums over a block as one array: its scalars, then the residual sums of the items."""
     part = scene.part(c)
     image = part.image(scene.X)
     w = part.dual(image)

@@ -1,7 +1,7 @@
 """Estimators that learn on the driver from samples of a cluster.
 
-The graph, the kernel or the slack variables of their problems have a row for each sample, and the
-driver holds those in any case.
+The graph, the kernel or the slack variables of these problems have one row per sample and are held
+on the driver in any case.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gramian.dask._collections import Sample, filled, refuse_mixed, same_columns
 
 
 class OnDriver(LazyTransform):
-    """A mixin in front of an estimator that learns on the driver."""
+    """A mixin for an estimator that learns on the driver."""
 
     def fit(self, X: Any, y: Any = None, **named: Any) -> Any:
-        """Learn from a Dask array, a Dask frame or files, which come to the driver.
+        """Learn from a Dask array, a Dask frame or files, which are copied to the driver.
 
         Other arguments are those of the estimator of the same name outside `gramian.dask`.
         """
@@ -69,20 +69,20 @@ def _bytes_of(block: Sample) -> int:
 
 
 class LMNNEig(OnDriver, metric.LMNNEig):
-    """`gramian.metric.LMNNEig` of Dask collections or files, which come to the driver."""
+    """`gramian.metric.LMNNEig` of Dask collections or files, which are copied to the driver."""
 
 
 class NPKL(OnDriver, kernel.NPKL):
-    """`gramian.kernel.NPKL` of Dask collections or files, which come to the driver."""
+    """`gramian.kernel.NPKL` of Dask collections or files, which are copied to the driver."""
 
 
 class RegPCP(OnDriver, kernel.RegPCP):
-    """`gramian.kernel.RegPCP` of Dask collections or files, which come to the driver."""
+    """`gramian.kernel.RegPCP` of Dask collections or files, which are copied to the driver."""
 
 
 class MVU(OnDriver, manifold.MVU):
-    """`gramian.manifold.MVU` of Dask collections or files, which come to the driver."""
+    """`gramian.manifold.MVU` of Dask collections or files, which are copied to the driver."""
 
 
 class NeighborLayout(OnDriver, manifold.NeighborLayout):
-    """`gramian.manifold.NeighborLayout` of Dask collections or files, which come to the driver."""
+    """`gramian.manifold.NeighborLayout` of Dask collections or files, copied to the driver."""

@@ -1,7 +1,7 @@
 """Ratings on a cluster, stored twice: by blocks of users and by blocks of items.
 
-A block knows which blocks of the other side its ratings reach, and its tasks take the factors of
-those alone.
+A block stores which blocks of the other side its ratings refer to; its tasks only receive the
+factors of these blocks.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Indices = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Block:
-    """The ratings of some rows: of users, or of items where the matrix is turned.
+    """The ratings of some rows: of users, or of items if the matrix is transposed.
 
-    Rows and columns are counted from the first of the block, columns among the parts of the other
-    side that the block reaches.
+    Rows are numbered from the first row of the block. Columns are numbered within the concatenated
+    blocks of the other side that the ratings refer to.
     """
 
     starts: Indices
     neighbour: NDArray[np.int32]
     values: Array
     held: NDArray[np.bool_]
-    """Those held out to choose λ."""
+    """Mask of the ratings that are held out to select λ."""
     weights: Array | None = None
 
     @property
@@ -58,11 +58,11 @@ class Side:
 
     blocks: list[Any]
     cuts: Indices
-    """Where the rows of each block begin, and the last of them end."""
+    """The first row of each block, and the end of the last block."""
     reached: list[Indices]
-    """For each block, which blocks of the other side its ratings reach."""
+    """For each block, the blocks of the other side that its ratings refer to."""
     counts: Indices
-    """The ratings of each row."""
+    """Number of ratings of each row."""
 
     def pieces(self, rows: Array) -> list[Array]:
         """The rows of each block."""
@@ -73,7 +73,7 @@ class Side:
         return [[int(a), int(b)] for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)]
 
     def ranges(self, other: Side) -> list[list[list[int]]]:
-        """For each block the rows of the other side that its ratings reach."""
+        """For each block the rows of the other side that its ratings refer to."""
         ends = other.ends()
         return [[ends[b] for b in some] for some in self.reached]
 
@@ -117,12 +117,12 @@ class Rated:
     """Σ ω."""
     span: tuple[float, float]
     check: float
-    """Σ χ v with a number χ for each place: other ratings have another sum."""
+    """A checksum Σ χ v with a random number χ for each position."""
     seed: int
     """Which ratings are held out."""
     columns: Any = None
     home: Driver | Folder = field(default_factory=Driver)
-    """Where states are copied."""
+    """Copies states of the factors, through the driver or through files."""
 
     remote: ClassVar[bool] = True
     featured: ClassVar[bool] = False

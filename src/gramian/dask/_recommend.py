@@ -1,4 +1,4 @@
-"""Completions of ratings on a cluster: the estimators at home with ratings on the workers."""
+"""Completions of ratings on a cluster: the local estimators with ratings on the workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gramian.solvers.auto import MIN_COMPLETION_ORDER
 Array = NDArray[np.floating]
 
 KNOWN = 20_000_000
-"""Ratings up to which they come to the driver with the model, for `recommend`: 0.25 GB."""
+"""Number of ratings up to which the model stores them on the driver, for `recommend`: 0.25 GB."""
 
 DRIVER_RATINGS = 2_000_000
 """Number of ratings up to which a fit computes on the driver: they take 100 MB there, and the fit
@@ -47,7 +47,7 @@ RATING_BYTES = 50.0
 """Bytes of a rating in a fit on the driver: its indices and value in two orders."""
 
 SPEED = 1.5e8
-"""Ratings times columns that are swept over in a second, about."""
+"""Approximate number of ratings times columns processed per second of a sweep."""
 
 
 class OfRatings(OnCluster, Kept):
@@ -64,8 +64,8 @@ class OfRatings(OnCluster, Kept):
         sample_weight : str, or Dask array, optional
             The column of weights, or an array for (rows, cols, values).
         factors : str or Path, optional
-            A folder that the driver and all workers reach, on a disk that they share or an address
-            such as s3://…: the factors never come to the driver, and are kept there in blocks
+            A folder that the driver and all workers can access, on a shared disk or an address
+            such as s3://…: the factors are stored there in blocks and never copied to the driver
             (`NuclearCompletion` with solver="auto").
         """
         model: Any = self
@@ -89,7 +89,7 @@ class OfRatings(OnCluster, Kept):
         return model._fit(rated)
 
     def _on_workers(self, rated: Rated | None = None) -> bool:
-        """Whether ratings are completed on the workers, these ratings if given."""
+        """Whether the completion runs on the workers, for the given ratings if any."""
         return False
 
     def _fit_at_home(self, rated: Rated) -> Any:
@@ -104,7 +104,7 @@ class OfRatings(OnCluster, Kept):
         return model
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
-        """The entries of pairs; those of a Dask array or frame stay lazy."""
+        """The predicted entries of pairs; lazy for a Dask array or frame."""
         if not is_dask_collection(pairs):
             return super().predict(pairs, return_known=return_known)  # type: ignore[misc]
         if return_known:
@@ -116,30 +116,30 @@ class OfRatings(OnCluster, Kept):
 
 
 class ImplicitCompletion(OfRatings, home.ImplicitCompletion):
-    """`gramian.completion.ImplicitCompletion` of a Dask frame, Dask arrays or files.
+    """`gramian.completion.ImplicitCompletion` for a Dask frame, Dask arrays or files.
 
-    The workers read and check the entries, the driver completes them: each half-sweep needs the
+    The workers read and check the entries, and the driver fits the model: each half-sweep needs the
     Gram matrix of all rows of the other half, and held-out lists need all columns.
     """
 
 
 class MMMF(OfRatings, home.MMMF):
-    """`gramian.completion.MMMF` of a Dask frame, Dask arrays or files.
+    """`gramian.completion.MMMF` for a Dask frame, Dask arrays or files.
 
-    The workers read and check the ratings, the driver completes them: sweeps over hinges change
-    the targets of all ratings. 200,000 ratings take 4 processor seconds there, and L-BFGS over
-    blocks on one worker took more than 35.
+    The workers read and check the ratings, and the driver fits the model, because sweeps over
+    hinges change the targets of all ratings. 200,000 ratings take 4 CPU seconds on the driver;
+    L-BFGS over blocks took more than 35 on one worker.
     """
 
 
 class NuclearCompletion(OfRatings, home.NuclearCompletion):
     """`gramian.completion.NuclearCompletion` of ratings on a cluster, in blocks.
 
-    Ratings are stored twice, by blocks of users and of items; sweeps, offsets, the path of λ and
-    the certificate run over them by tasks, and factors stay on the workers. At the end they come to
-    the driver, or are kept in the folder `factors` of `fit`: then `row_factors_`, `col_factors_`
-    and `result_.factor` are read from there on access. Few ratings, and those for another
-    `solver` than "auto", are completed on the driver.
+    Ratings are stored twice, by blocks of users and of items. Tasks over these blocks compute the
+    sweeps, the offsets, the path of λ and the certificate, and factors stay on the workers. At the
+    end they are copied to the driver, or stored in the folder `factors` of `fit`; then
+    `row_factors_`, `col_factors_` and `result_.factor` are read from there on access. Small data,
+    and any data with a `solver` other than "auto", are fitted on the driver.
     """
 
     def _on_workers(self, rated: Rated | None = None) -> bool:
@@ -196,7 +196,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return balanced(found) if isinstance(found, Spread) else found
 
     def _proof_seconds(self, ratings: Any, history: History) -> float | None:
-        """By the numbers swept over, so that the proof does not depend on a clock."""
+        """Estimated from counts, so that the choice of the proof does not depend on timings."""
         if not ratings.remote:
             return None
         rounds = ratings.size * float(np.sum(history["rank"] + 1))

@@ -1,7 +1,7 @@
 """A matrix of m + n rows whose blocks stay on the workers: those of users, and those of items.
 
-Blocks are results of tasks. Functions of them are tasks again, one for each block, and only sums
-come to the driver. If a worker is lost, the scheduler computes its blocks again from their inputs.
+Blocks are results of tasks. Functions of them are also tasks, one for each block, and only sums are
+sent to the driver. If a worker is lost, the scheduler recomputes its blocks from their inputs.
 To limit how far back this reaches, a matrix is copied every few sweeps (`replanted`), through the
 driver or through files (`Folder`).
 """
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating]
 
 SWEEPS = 8
-"""Sweeps after which a state is copied: at most as many are repeated, and as many are mixed."""
+"""Number of sweeps after which a state is copied: at most this many are repeated after a loss.
+The extrapolation also uses this many sweeps."""
 
 DEAD = 1e-10
-"""Singular values below this fraction of the largest are omitted, as at home."""
+"""Singular values below this fraction of the largest are omitted, as in local fits."""
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Spread:
     lower: list[Any]
     columns: int
     roots: frozenset[Any] = field(default_factory=frozenset)
-    """The `Written` states of its blocks, which are deleted with their last matrix."""
+    """The `Written` states of its blocks, deleted with the last matrix that uses them."""
     age: int = 0
     """Number of sweeps since it was copied."""
 
@@ -64,7 +65,7 @@ class Spread:
         return replace(self, upper=list(self.upper), lower=list(self.lower))
 
     def mapped(self, name: str, function: Callable[..., Any], *columns: Any) -> Spread:
-        """A task for each block, users above items; a list has one element for each."""
+        """A task for each block, users before items; a list has one element for each block."""
         made = self.cluster.keep(self.cluster.each(name, function, self.blocks, *columns))
         count = len(self.upper)
         return replace(self, upper=made[:count], lower=made[count:])
@@ -192,8 +193,8 @@ class Folder:
         found = fs.ls(place, detail=False) if fs.exists(place) else []
         if sum(str(name).endswith(".npy") for name in found) != len(paths):
             raise ValueError(
-                f"the driver does not find what workers have written to {path}: name a folder that "
-                "all of them share"
+                f"the driver does not find the files that workers have written to {path}: name a "
+                "folder that all of them share"
             )
 
     def _read(self, rated: Rated, written: Written, columns: int) -> Spread:
@@ -215,7 +216,7 @@ def balanced(factor: Spread) -> Spread:
     """The same product PQᵀ with the least trace, P and Q with orthogonal, decreasing columns.
 
     With P = XS and Q = YT, S and T triangular, and STᵀ = UΣVᵀ, the halves are XUΣ^½ = P TᵀVΣ^-½ and
-    YVΣ^½ = Q SᵀUΣ^-½: only r × r matrices come to the driver.
+    YVΣ^½ = Q SᵀUΣ^-½: only r × r matrices are sent to the driver.
     """
     cluster = factor.cluster
     S, T = (

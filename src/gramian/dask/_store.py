@@ -1,10 +1,10 @@
-"""Ratings are read once, divided by the block that they belong to, and gathered there.
+"""Ratings are read once and redistributed to blocks of users and of items.
 
-This is done for blocks of users and for blocks of items, in the order of the partitions. If a side
-has few blocks, a partition is divided into all of them at once. If it has many, K, it is first
-divided into about √K groups of neighbouring blocks; the groups of several partitions are joined, up
-to the number of ratings of a block, and divided again. That makes n√K pieces instead of nK, and a
-partition on disk is read about 2√K times instead of 2K.
+Partitions are processed in their order. If a side has few blocks, a partition is divided into all
+of them at once. If it has many (K), it is first divided into about √K groups of neighbouring
+blocks; the groups of several partitions are joined, up to the number of ratings of a block, and
+divided again. For n partitions this gives n√K pieces instead of nK, and a partition on disk is read
+about 2√K times instead of 2K.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ Indices = NDArray[np.integer]
 
 
 AT_ONCE = 16
-"""Blocks that a partition is cut into in one step."""
+"""Number of blocks up to which a partition is divided in one step."""
 
 Entries = tuple[Any, ...]
-"""Own index, index across, value, whether it is held out, and weight or None, as arrays."""
+"""Arrays: index on this side, index on the other side, value, held-out mask, weights or None."""
 
 
 def groups_of(cuts: Indices) -> Indices:
-    """Where groups of blocks begin, about as many as each has blocks; the blocks where few."""
+    """The first block of each group, for about √K groups of K blocks; K groups if K is small."""
     count = cuts.size - 1
     if count <= AT_ONCE:
         return cuts
@@ -61,7 +61,7 @@ def groups_of(cuts: Indices) -> Indices:
 
 
 def divided(entries: Entries, cuts: Indices) -> list[Entries]:
-    """The entries by the block that they are in, in their order there."""
+    """The entries of each block, in their original order."""
     place = np.asarray(np.searchsorted(cuts, entries[0], side="right") - 1, dtype=np.int32)
     order = counting_sort(place, cuts.size - 1)[1]
     ends = np.searchsorted(place[order], np.arange(1, cuts.size - 1))
@@ -70,7 +70,7 @@ def divided(entries: Entries, cuts: Indices) -> list[Entries]:
 
 
 def joined(pieces: list[Entries]) -> list[Any]:
-    """The fields of all pieces, one below another."""
+    """The fields of all pieces, concatenated."""
     return [None if parts[0] is None else np.concatenate(parts)
             for parts in zip(*pieces, strict=True)]  # fmt: skip
 
@@ -129,25 +129,25 @@ def _piece_of_side(split: list[list[Entries]], side: int, k: int) -> Entries:
 
 
 def _piece(parts: list[Entries], k: int) -> Entries:
-    """Copies: views would keep all that was read with them in memory, uncounted."""
+    """A copy of one piece: a view would keep the whole partition in memory."""
     return tuple(None if field is None else field.copy() for field in parts[k])
 
 
 ENTRIES = 2_000_000
-"""Ratings of a block at most, about: 25 MB."""
+"""Approximate maximum number of ratings of a block: 25 MB."""
 
 FEW, SMALL = (2, 8), 100_000
-"""Blocks at least, one for so many ratings, within these: tasks for several workers, no crowd of
-small ones."""
+"""Range of the minimum number of blocks, and ratings per block within it: enough tasks for several
+workers, but not many small ones."""
 
 MARK, MARKED = 7, 1 << 18
-"""The seed of the weights in the sum that ratings are known again by, and how many are summed at a
-time."""
+"""Seed of the weights of the checksum that identifies the ratings, and the number of ratings summed
+at a time."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """Which users and items some ratings have, and how many there are of each."""
+    """The users and items that occur in some ratings, with their counts."""
 
     names: NDArray[Any]
     counts: Indices
@@ -201,7 +201,8 @@ def store(
 
 
 def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
-    """The columns of user, item and rating (and weight) in frames, and what the model keeps."""
+    """The names of the columns of user, item and rating (and weight) in frames, and those that the
+    model stores."""
     if is_triple(X):
         if isinstance(weights, str):
             raise ValueError("the ratings are arrays: pass sample_weight as an array, as long")
@@ -255,7 +256,7 @@ def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) ->
 
 
 def _cuts(counts: Indices) -> Indices:
-    """Where blocks of about as many ratings begin."""
+    """The first rows of blocks with about equal numbers of ratings."""
     size, rows = int(counts.sum()), counts.size
     blocks = min(max(-(-size // ENTRIES), int(np.clip(size // SMALL, *FEW))), rows)
     ends = np.searchsorted(np.cumsum(counts), np.linspace(0, size, blocks + 1)[1:-1]) + 1
@@ -282,7 +283,7 @@ def _counted(given: NDArray[Any]) -> Names:
 
 
 def _places(names: NDArray[Any], given: NDArray[Any]) -> Indices:
-    """Where given names stand among all, which are sorted; numbers with few gaps by a table."""
+    """The positions of given names among the sorted ones; by a lookup table for dense integers."""
     if names.dtype.kind in "iu" and given.dtype.kind in "iu" and names.size:
         first, last = int(names[0]), int(names[-1])
         if last - first <= TABLE_RATIO * names.size and max(last, -first) < 2**62:
@@ -313,9 +314,9 @@ def _split(
 
 
 def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) -> dict[str, Any]:
-    """A block of its pieces, sorted by row and column, an entry that comes twice made one.
+    """A block from its pieces, sorted by row and column, with duplicate entries merged.
 
-    Short integers throughout: a worker holds the pieces, the block and little else.
+    Uses 32-bit integers throughout to limit the memory of a worker to the pieces and the block.
     """
     begin, width = int(cut[0]), int(other[-1])
     weights: Array | None
@@ -343,7 +344,7 @@ def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) 
 
 
 def _fields(pieces: list[Any]) -> list[Any]:
-    """The columns of all pieces, without what has no weight."""
+    """The columns of all pieces, without entries of weight 0."""
     fields = joined(pieces)
     if fields[-1] is None or fields[-1].min(initial=1.0) > 0:
         return fields
@@ -352,7 +353,7 @@ def _fields(pieces: list[Any]) -> list[Any]:
 
 
 def _differ(own: Indices, across: Indices) -> NDArray[np.bool_]:
-    """Where sorted entries are not the one before."""
+    """Whether each sorted entry differs from the previous one."""
     new = np.ones(own.size, dtype=bool)
     np.not_equal(own[1:], own[:-1], out=new[1:])
     new[1:] |= across[1:] != across[:-1]
@@ -360,7 +361,7 @@ def _differ(own: Indices, across: Indices) -> NDArray[np.bool_]:
 
 
 def _mark(own: Indices, across: Indices, values: Array, begin: int, width: int) -> float:
-    """A sum of the ratings by weights of their places."""
+    """A checksum: the sum of the ratings with random weights of their positions."""
     mark = 0.0
     for start in range(0, own.size, MARKED):
         part = slice(start, start + MARKED)
@@ -370,8 +371,8 @@ def _mark(own: Indices, across: Indices, values: Array, begin: int, width: int) 
 
 
 def _among(columns: Indices, cuts: Indices) -> tuple[Indices, NDArray[np.int32]]:
-    """Which blocks of the other side columns lie in, the first where there are none, and their
-    places among the columns of those.
+    """The blocks of the other side that contain the columns (the first block if there are no
+    columns), and the indices of the columns within the concatenation of these blocks.
     """
     sizes = np.diff(cuts)
     block = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)
@@ -406,7 +407,7 @@ def _join_facts(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 
 
 def chance(keys: Indices, seed: int) -> Array:
-    """A number in [0, 1) for each key, the same wherever it is asked for (SplitMix64)."""
+    """A number in [0, 1) for each key, the same on every machine (SplitMix64)."""
     with np.errstate(over="ignore"):
         x = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

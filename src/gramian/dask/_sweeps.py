@@ -1,7 +1,7 @@
 """Half-sweeps of a completion by tasks, one for each block of users or of items.
 
-A task receives the blocks of the other side that its ratings reach from the workers that hold them,
-and its new rows stay on its worker. The driver receives a few numbers of each block.
+A task receives the blocks of the other side that its ratings refer to from the workers that hold
+them, and its new rows stay on its worker. The driver receives a few numbers of each block.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CERTIFICATES = 100
 class ShardedHalves:
     """Half-sweeps over a state [P b; Q c] on the workers; see `Halves`.
 
-    The rows of a state are those of the factor divided by their `units`, as at home in float32.
+    The rows of a state are those of the factor divided by their `units`, in float32.
     """
 
     objective: Completed
@@ -65,7 +65,7 @@ class ShardedHalves:
         return np.sqrt(np.concatenate([model.rows, model.cols]))
 
     def without(self, held: HeldOut) -> ShardedHalves:
-        """The same without the entries held out."""
+        """The same without the held-out entries."""
         return replace(self, rated=self.rated.part(~held))
 
     def state(self, factor: Array | Spread) -> Spread:
@@ -87,7 +87,7 @@ class ShardedHalves:
         state.upper = self.rated.cluster.keep(nodes)
 
     def refit_lower(self, state: Spread, steps: int) -> float:
-        """Improve Q and c for fixed P and b; returns F before."""
+        """Improve Q and c for fixed P and b; returns F before the update."""
         rated, cluster = self.rated, self.rated.cluster
         both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
         before = cluster.each(
@@ -147,7 +147,7 @@ class ShardedHalves:
     # --- columns in random directions ----------------------------------------------------
 
     def scattered(self, rng: np.random.Generator, rank: int) -> Spread:
-        """A state of random Q, whose products are about as large as the targets."""
+        """A state with random Q, whose products are about as large as the targets."""
         rated, model = self.rated, self.objective.model
         size = scattered_size(rated.mean_square(model.mean), 1.0, rank)
         lengths = [
@@ -236,7 +236,7 @@ def _with_columns(problem: Problem, factor: Spread, rank: int, rng: np.random.Ge
 
 
 def _side_by_side(matrices: Sequence[Spread]) -> list[list[Any]]:
-    """For each block those of all matrices."""
+    """For each block, the blocks of all matrices."""
     return [list(parts) for parts in zip(*(one.blocks for one in matrices), strict=True)]
 
 
@@ -251,7 +251,7 @@ def _refit(
     block: Block, model: Model, ends: list[int], turned: bool, own: Array, other: list[Array],
     weights: tuple[float, float], steps: int,
 ) -> tuple[float, Array]:  # fmt: skip
-    """A few steps of conjugate gradients on each row of a block, and F of the block before."""
+    """Conjugate gradient steps on each row of a block, and F of the block before them."""
     dtype = own.dtype
     stiffness = (model.cols if turned else model.rows)[ends[0] : ends[1]]
     free, roots = model.ridge is not None, None

@@ -1,7 +1,7 @@
 """LMNN, DMLEig and TripletMetric on a cluster: pairs and triplets of vectors stay on the workers.
 
-Labelled samples come to the driver (`OnDriver`): a search for neighbours takes a time proportional
-to the square of their number, and the driver has room for any number for which that is feasible.
+Labelled samples are copied to the driver (`OnDriver`): the time of a neighbour search is quadratic
+in the number of samples, so it becomes infeasible before they exceed the driver's memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gramian.reductions.scatter_whitening import scatter_whitening
 Array = NDArray[np.floating]
 
 IDENTICAL = 1e-14
-"""Squared distance of identical points, relative to the largest."""
+"""Squared distance, relative to the largest, up to which points are considered identical."""
 
 
 class OfTuples(OnDriver):
@@ -63,7 +63,7 @@ class OfTuples(OnDriver):
     ) -> tuple[list[Any], Spread]:
         """Pairs or triplets, kept on the workers, and the moments of their vectors.
 
-        Sets the attributes that a fit keeps of them.
+        Sets the fitted attributes that describe them.
         """
         model: Any = self
         if X is not None:
@@ -92,7 +92,7 @@ class OfTuples(OnDriver):
 class LMNN(OfTuples, home.LMNN):
     """`gramian.metric.LMNN` of Dask collections or files.
 
-    The samples of `fit(X, y)` come to the driver; `fit_triplets` takes a Dask array of shape
+    The samples of `fit(X, y)` are copied to the driver; `fit_triplets` takes a Dask array of shape
     (t, 3, d), which stays on the workers.
     """
 
@@ -122,15 +122,15 @@ class LMNN(OfTuples, home.LMNN):
 class DMLEig(OfTuples, home.DMLEig):
     """`gramian.metric.DMLEig` of Dask collections or files.
 
-    The samples of `fit(X, y)` come to the driver; `fit_pairs` takes a Dask array of shape (p, 2, d)
-    and marks, which stay on the workers. One number for each dissimilar pair comes to the driver,
-    for the median that μ is relative to and for the threshold.
+    The samples of `fit(X, y)` are copied to the driver. `fit_pairs` takes a Dask array of shape
+    (p, 2, d) and labels of pairs, which stay on the workers. One number for each dissimilar pair is
+    sent to the driver, for the threshold and for the median that is the unit of μ.
     """
 
     def fit_pairs(self, pairs: Any, same: Any = None, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs of vectors that are the same or not, and a threshold."""
         if self.kernel is not None:
-            raise ValueError("kernels need all samples at once: fit gramian.metric.DMLEig at home")
+            raise ValueError("kernels need all samples in memory: use gramian.metric.DMLEig")
         cluster = Cluster()
         shards, found = self._tuples(cluster, pairs, 2, X, same)
         self._fit_shards(cluster, cluster.keep(cluster.each("pairs", _split_pairs, shards)), found)
@@ -180,7 +180,7 @@ class DMLEig(OfTuples, home.DMLEig):
 class TripletMetric(OfTuples, home.TripletMetric):
     """`gramian.metric.TripletMetric` of Dask collections or files.
 
-    The samples of `fit(X, y)` come to the driver; `fit_triplets` takes a Dask array of shape
+    The samples of `fit(X, y)` are copied to the driver; `fit_triplets` takes a Dask array of shape
     (t, 3, d), which stays on the workers.
     """
 
@@ -250,13 +250,13 @@ def _least_apart(plain: Array) -> float:
 
 
 def _unit(objective: Sum) -> float:
-    """λ in units of that above which −∇F(0) has a positive eigenvalue, as at home."""
+    """The unit of λ: the value above which −∇F(0) has a positive eigenvalue."""
     gradient = objective.gradient(objective.image(np.zeros((objective.order, 1))))
     steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
     return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
 
 
-# --- tasks: a block is an array (t, width, d) and its marks ------------------------------
+# --- tasks: a block is an array (t, width, d) and the labels of its pairs ----------------
 
 
 def _vector_spread(block: tuple[Array, Any]) -> Spread:

@@ -98,7 +98,7 @@ class LinkedKernel(
         if all(part is None for part in (y, must_link, cannot_link, links)):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; labels "
-                "(-1 where unknown), must_link, cannot_link or links say what the kernel is to keep"
+                "(-1 if unknown), must_link, cannot_link or links are needed to learn a kernel"
             )
         self.links_ = gather(
             X.shape[0], y, must_link, cannot_link, links, targets, weights,
@@ -162,7 +162,7 @@ class LinkedKernel(
             scale = 1.0 / np.where(total > 0, total, 1.0)
             return np.asarray(X @ values) * scale[:, None]
         if self.affinity == "precomputed_laplacian":
-            raise ValueError("a Laplacian says nothing of new samples: use kernel_factor_")
+            raise ValueError("a Laplacian does not define new samples: use kernel_factor_")
         k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
         found = nearest(self.X_fit_, k, queries=X)
         near, squares = found.indices, found.sq_distances
@@ -284,7 +284,7 @@ class LinkedKernel(
 
     def _check_clusters(self) -> None:
         if self.n_clusters_ is None:
-            raise ValueError("pass n_clusters, or labels y that say how many classes there are")
+            raise ValueError("pass n_clusters, or labels y that determine the number of classes")
 
     def _places(self) -> Array:
         if self.affinity != "nearest_neighbors":

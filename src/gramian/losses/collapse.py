@@ -178,7 +178,7 @@ def _set_diagonal(block: Array, value: float) -> None:
 
 
 def _runs(classes: NDArray[np.integer]) -> tuple[slice, ...]:
-    """The runs of equal classes, refused where a class has two of them."""
+    """The runs of equal classes; raises ValueError if a class has two runs."""
     changes = np.flatnonzero(np.diff(classes)) + 1
     if changes.size + 1 != np.unique(classes).size:
         raise ValueError("the points of a batch must be sorted by class")
@@ -187,7 +187,7 @@ def _runs(classes: NDArray[np.integer]) -> tuple[slice, ...]:
 
 
 def _checked(q: Array) -> Array:
-    """1 for the rows of a batch that are distributions, 0 for those of zeros; else refused."""
+    """1 for rows of a batch that are distributions, 0 for zero rows; ValueError for others."""
     sums = q.sum(axis=1)
     anchors = sums > 0
     wrong = np.any(q < 0) or np.any(q.diagonal() != 0) or not np.all(np.isfinite(q))

@@ -56,7 +56,7 @@ ROUNDED = 1e-12
 class CandidatePath(EvidencePath):
     """The candidate learners, their held-out errors, and the chosen one.
 
-    `values` are the numbers of the candidates; the first is Euclid's metric.
+    `values` are the numbers of the candidates; the first is the Euclidean metric.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ def repeats_of_choice(count: int) -> int:
 
 
 def _alignment(trial: Trial, learner: KTA, samples: Array) -> _Rows | None:
-    """Euclid's metric, or its leading directions, and KTA's for the λ of its path."""
+    """The Euclidean metric, or its leading directions, and KTA's for the λ of its path."""
     plain, k = None, learner.n_components
     if k is not None:
         plain = principal_columns(np.eye(samples.shape[1]), samples.T @ samples)[:, :k]

@@ -33,30 +33,30 @@ TARGETS = 3
 class AutoMetric(MetricLearner):
     """Learn the metric of the learner that is best on held-out samples.
 
-    `KTA`, `DMLEig`, `LMNN` and `LMNNEig` are fitted roughly to parts of the samples. The 3 nearest
-    neighbours of held-out samples select one of them, or a mixture of its metric with Euclid's, or
-    Euclid's metric itself. The chosen learner is then fitted to all samples. Samples are divided by
-    their root mean square first, so that a common unit of the features has no effect; features of
-    different units should be standardised.
+    `KTA`, `DMLEig`, `LMNN` and `LMNNEig` are fitted to parts of the samples with a large tolerance.
+    The error of 3 nearest neighbours on held-out samples selects one of them, or a combination of
+    its metric with the Euclidean one, or the Euclidean metric. The selected learner is then fitted
+    to all samples. Samples are divided by their root mean square first, so that a common unit of
+    the features has no effect; features of different units should be standardised.
 
     Parameters
     ----------
     rank : int, optional
-        The largest rank of M. Euclid's metric, which has full rank, is then not a candidate.
+        The largest rank of M. The Euclidean metric, which has full rank, is then not a candidate.
     time_limit : float, optional
-        Seconds of the whole fit. Half of it is for the selection; candidates that do not fit into
-        it are left out, the first of them, `KTA`, last.
+        Seconds for the whole fit. Half of them are for the selection. Candidates are evaluated in
+        the order above, and the last ones are omitted if there is no time for them.
 
     Attributes
     ----------
     learner_ : fitted metric learner
-        The chosen one; `KTA` with `lam` = 0 for Euclid's metric.
+        The selected learner; `KTA` with `lam` = 0 for the Euclidean metric.
     path_ : CandidatePath
-        The candidates, their held-out errors and the choice: `print` shows the table. Its
-        `nested_error` includes the selection. Missing if there are too few samples to hold out:
-        `KTA` is chosen then.
+        The candidates, their held-out errors and the selected one: `print` shows the table. Its
+        `nested_error` includes the selection. Not set if there are too few samples to hold out;
+        then `KTA` is selected.
     result_, certificate_ :
-        Those of `learner_`, for the divided samples.
+        Those of `learner_`, for the scaled samples.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class AutoMetric(MetricLearner):
     >>> from gramian.metric import AutoMetric
     >>> X, y = load_wine(return_X_y=True)
     >>> metric = AutoMetric().fit(StandardScaler().fit_transform(X), y)
-    >>> bool(metric.path_.nested_error < metric.path_.errors[0])  # Euclid's metric has errors[0]
+    >>> bool(metric.path_.nested_error < metric.path_.errors[0])  # errors[0]: Euclidean
     True
     """
 

@@ -113,7 +113,7 @@ class LinearSeparation(PartialFit):
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
         if self.class_weight is not None:
-            raise ValueError("class_weight goes with classes: pairs have none")
+            raise ValueError("class_weight requires classes: pairs have none")
         samples, similar, dissimilar, _ = self._paired(pairs, same, X)
         self._check(samples.shape[0])
         view = varying_view(samples, center=True)

@@ -51,8 +51,8 @@ class MetricRegressor(
 
     Solves min ‖M − I‖² + λ‖XMXᵀ − T‖² over M ⪰ 0 (`KTA`), X minus its mean at unit mean square and
     T a kernel of the targets: yyᵀ, or an RBF kernel of |y_i − y_j|. The kernel and λ are selected
-    by the errors of the k nearest neighbours on held-out samples; Euclid's metric is used if none
-    is significantly better. Features of different units should be standardised.
+    by the errors of the k nearest neighbours on held-out samples; the Euclidean metric is used if
+    none is significantly better. Features of different units should be standardised.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class MetricRegressor(
     def _chosen(self, samples: Array, y: Array) -> tuple[str, float]:
         """The target kernel and λ in units of 1/n², selected by held-out neighbours.
 
-        λ = 0, Euclid's metric, if there are too few samples to hold out.
+        λ = 0, the Euclidean metric, if there are too few samples to hold out.
         """
         spread = float(y.std())
         if y.size < FEWEST or not spread > 0:

@@ -83,7 +83,7 @@ def test_predict_and_transform(run, folder):
         ("complete ratings.csv --lam 5", "recommend alice", "Recommended"),
     ],
 )
-def test_a_saved_model_is_reported_with_what_it_says(fitted, line, section, run, folder):
+def test_commands_with_a_saved_model_write_a_report(fitted, line, section, run, folder):
     assert run(*fitted.split(), "--model", "m")[0] == 0
     status, _, err = run(*line.split(), "--model", "m", "--report", "page.html")
     assert status == 0, err
@@ -112,7 +112,7 @@ def test_embed(run, folder):
     )
 
 
-def test_embed_into_as_many_dimensions_as_hold_the_variance(run, folder):
+def test_embed_selects_the_number_of_dimensions_by_variance(run, folder):
     facts = answer(run, "embed", "points.csv", "--components", "auto", "--out", "places.csv")
     assert pd.read_csv("places.csv").shape == (120, len(facts["variance_kept"]))
     assert sum(facts["variance_kept"]) >= 0.95
@@ -233,7 +233,7 @@ def test_missing_cells(missing, rows, run, folder):
         assert status == 0 and out.startswith("plant,prediction\nplant 0,")
 
 
-def test_notes_on_what_looks_wrong(run, folder):
+def test_notes_suspicious_input(run, folder):
     pd.read_csv("flowers.csv").to_csv("counted.csv")
     assert "counts the rows" in run("metric", "counted.csv", "--label", "species")[2]
     rough = pd.read_csv("points.csv") * [1, 1, 5000]
@@ -242,14 +242,14 @@ def test_notes_on_what_looks_wrong(run, folder):
 
 
 @pytest.mark.slow
-def test_columns_of_ratings_go_by_their_names(run, folder):
+def test_finds_columns_of_ratings_by_name(run, folder):
     shuffled = ratings().assign(time=range(len(ratings())))[["time", "item", "rating", "user"]]
     shuffled.to_csv("shuffled.csv", index=False)
     facts = answer(run, "complete", "shuffled.csv")
     assert facts["columns"] == ["user", "item", "rating"] and facts["users"] == 30
 
 
-def test_users_come_from_a_file_or_are_new(run, folder):
+def test_recommends_to_users_of_a_file_and_to_new_users(run, folder):
     assert run("complete", "ratings.csv", "--lam", 5, "--model", "m")[0] == 0
     Path("users.csv").write_text("user\nalice\nuser 7\n")
     rows = answer(run, "recommend", "--users", "users.csv", "--model", "m", "-n", 2)["rows"]
@@ -291,7 +291,7 @@ def test_a_model_of_ratings_is_evaluated(run, folder):
     )
 
 
-def test_what_users_did_is_completed(run, folder):
+def test_completes_implicit_feedback(run, folder):
     frame = ratings()
     frame[frame["rating"] >= 3].assign(rating=1).to_csv("done.csv", index=False)
     facts = answer(run, "complete", "done.csv", "--method", "implicit", "--model", "m")
@@ -424,7 +424,7 @@ def test_bench_lists_in_a_checkout(run, monkeypatch):
         ("nonsense", "No such command"),
     ],
 )
-def test_refusals_are_sentences(line, message, run, folder):
+def test_errors_are_one_sentence(line, message, run, folder):
     np.savetxt("big.csv", [[0, 999]], fmt="%d", delimiter=",")
     pd.concat([ratings(), ratings()]).to_csv("twice.csv", index=False)
     gaps()
@@ -436,7 +436,7 @@ def test_refusals_are_sentences(line, message, run, folder):
     assert "Traceback" not in err
 
 
-def test_not_converged_is_an_exit_status(run, folder):
+def test_exit_status_without_convergence(run, folder):
     limits = ("--time-limit", 0.001, "--tol", 1e-14)
     status, out, err = run("embed", "points.csv", *limits, "--out", "best.csv", "--json")
     assert status == 3 and "time limit" in err
@@ -459,7 +459,7 @@ def test_solve_a_semidefinite_program(run, folder):
     assert status == 0 and "dimacs" in out
 
 
-def test_solve_refuses_what_does_not_go_with_a_program(run, folder):
+def test_solve_rejects_matrix_options_with_a_program(run, folder):
     gm.io.write_sdpa(gm.problems.maxcut(np.ones((2, 2))), "cut.dat-s")
     status, _, err = run("solve", "cut.dat-s", "--trace", "2")
     assert status == 2 and "whole problem" in err

@@ -46,7 +46,7 @@ def stamped(run, folder):
     ids=" ".join,
 )
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_pairs_go_by_the_names_of_the_fit(columns, ending, stamped, run):
+def test_pairs_are_read_by_the_column_names_of_the_fit(columns, ending, stamped, run):
     few, expected = stamped
     given = few[columns]
     given.to_csv("pairs.csv", index=False)
@@ -58,7 +58,7 @@ def test_pairs_go_by_the_names_of_the_fit(columns, ending, stamped, run):
     assert found["known"].all() and err == ""
 
 
-def test_arrays_go_by_the_names_of_the_fit(stamped, run):
+def test_arrays_are_read_by_the_names_of_the_fit(stamped, run):
     few, expected = stamped
     np.savez("pairs.npz", item=few["item"].to_numpy(str), user=few["user"].to_numpy(str))
     np.testing.assert_allclose(predicted(run, "pairs.npz")[0]["prediction"], expected)
@@ -82,7 +82,7 @@ def test_pairs_without_the_names_of_the_fit_need_columns_option(stamped, run):
     assert "two names" in refused(run, "predict", "few.csv", "--model", "m", "--columns", "user")
 
 
-def test_a_model_without_names_goes_by_place_only_without_a_header(run, folder):
+def test_model_without_names_uses_positions_only_without_a_header(run, folder):
     frame = ratings().assign(when=1)[["item", "user", "rating", "when"]]
     frame.to_csv("bare.csv", index=False, header=False)
     status, _, err = run("complete", "bare.csv", "--columns", "1,0,2", "--lam", 5, "--model", "m")
@@ -105,7 +105,7 @@ def test_a_model_without_names_goes_by_place_only_without_a_header(run, folder):
     assert "the first line of few.csv names the columns item and user" in sentence
 
 
-def test_pairs_that_are_all_unknown_are_told(run, folder):
+def test_rejects_pairs_that_are_all_unknown(run, folder):
     ratings().to_csv("bare.csv", index=False, header=False)
     assert run("complete", "bare.csv", "--lam", 5, "--no-verdict", "--model", "m")[0] == 0
     ratings()[["item", "user"]].head(5).to_csv("swapped.csv", index=False, header=False)
@@ -122,7 +122,7 @@ def test_pairs_that_are_all_unknown_are_told(run, folder):
         (["user", "user_name", "item", "rating"], 2),
     ],
 )
-def test_columns_to_fit_are_named_where_they_do_not_say(names, status, run, folder):
+def test_asks_for_columns_option_if_names_are_unclear(names, status, run, folder):
     frame = ratings() if len(names) == 3 else ratings().assign(more=1)
     frame.set_axis(names, axis=1).to_csv("r.csv", index=False)
     done, _, err = run("complete", "r.csv", "--lam", 5)
@@ -135,7 +135,7 @@ def test_ids_are_kept_with_pairs(stamped, run):
     assert found["when"].tolist() == list(range(10))
 
 
-def test_info_tells_the_columns_of_ratings(stamped, run):
+def test_info_shows_the_columns_of_ratings(stamped, run):
     facts = json.loads(run("info", "m", "--json")[1])
     assert facts["columns"] == ["user", "item", "rating"]
 
@@ -154,7 +154,7 @@ FITS = {
 
 
 @pytest.mark.parametrize("name", slow_except(FITS, "metric", "embed"))
-def test_features_go_by_the_names_of_the_fit(name, run, folder):
+def test_features_are_matched_by_the_names_of_the_fit(name, run, folder):
     fit = FITS[name]
     limit = 2 if fit.startswith("embed") else 30  # an embedding cut short is one, too
     assert run(*fit.split(), "--model", "m", "--time-limit", limit)[0] in (0, 3)
@@ -177,7 +177,7 @@ def test_features_go_by_the_names_of_the_fit(name, run, folder):
     assert "no names of columns" in refused(run, answer, "new.mtx", "--model", "m")
 
 
-def test_a_model_without_a_header_takes_none(run, folder):
+def test_model_fitted_without_a_header_rejects_a_header(run, folder):
     frame = pd.read_csv("flowers.csv")
     frame.to_csv("bare.csv", index=False, header=False)
     assert run("metric", "bare.csv", "--label", "-1", "--model", "m")[0] == 0
@@ -188,7 +188,7 @@ def test_a_model_without_a_header_takes_none(run, folder):
     )
 
 
-def test_sparse_models_go_by_order_and_say_so(run, folder):
+def test_sparse_models_match_columns_by_order_with_a_note(run, folder):
     frame = pd.read_csv("points.csv")
     scipy.io.mmwrite("points.mtx", sp.coo_matrix(frame.to_numpy()))
     assert run("embed", "points.mtx", "--model", "m", "--time-limit", 2)[0] in (0, 3)
@@ -197,7 +197,7 @@ def test_sparse_models_go_by_order_and_say_so(run, folder):
 
 
 @pytest.mark.parametrize("scaled", ["--standardize", "--as-is"])
-def test_samples_to_test_on_go_by_name(scaled, run, folder):
+def test_test_samples_are_matched_by_name(scaled, run, folder):
     frame = pd.read_csv("flowers.csv")
     frame.iloc[::2].to_csv("train.csv", index=False)
     frame.iloc[1::2].to_csv("test.csv", index=False)
@@ -211,7 +211,7 @@ def test_samples_to_test_on_go_by_name(scaled, run, folder):
     assert "lacks what the model was fitted to: sepal length (cm)" in refused(run, *fit)
 
 
-def test_links_go_both_ways(run, folder):
+def test_order_of_samples_in_a_link_does_not_matter(run, folder):
     links = pd.read_csv("same.csv", header=None, names=["a", "b"])
     cluster = ("cluster", "points.csv", "--clusters", 2, "--must-link", "l.csv", "--out", "c.csv")
     cluster = (*cluster, "--cannot-link", "apart.csv")
@@ -226,7 +226,7 @@ def test_links_go_both_ways(run, folder):
 
 
 @pytest.mark.slow
-def test_columns_of_ours_do_not_hide_columns_of_theirs(run, folder):
+def test_output_columns_do_not_replace_input_columns(run, folder):
     frame = pd.read_csv("flowers.csv").rename(columns={"species": "cluster"})
     frame.to_csv("named.csv", index=False)
     assert run("cluster", "named.csv", "--label", "cluster", "--out", "c.csv")[0] == 0
@@ -253,4 +253,4 @@ def test_matrices_of_one_problem_are_in_one_order(run, folder):
 
 def test_a_page_of_ratings_takes_no_samples(stamped, run):
     line = ("report", "m", "--data", "few.csv", "--label", "rating")
-    assert "this one is of ratings" in refused(run, *line)
+    assert "this is a model of ratings" in refused(run, *line)

@@ -13,7 +13,7 @@ from tests.slow import slow
 QUICK = ("--tol", 0.1, "--no-verdict")
 
 
-def test_a_layout_is_drawn_kept_and_judged(run, folder):
+def test_layout_is_drawn_saved_and_evaluated(run, folder):
     facts = answer(run, "embed", "flowers.csv", "--label", "species", "--method", "layout",
                  "--out", "places.csv", "--model", "m", "--report", "page.html",
                  "--neighbors", 9, "--tol", 0.1)  # fmt: skip

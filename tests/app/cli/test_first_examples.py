@@ -21,7 +21,7 @@ def shipped(run, tmp_path, monkeypatch):
     return answer
 
 
-def test_a_metric_errs_less(shipped):
+def test_metric_reduces_the_error(shipped):
     facts = shipped("metric", "sensors.csv", "--label", "state")
     assert facts["verdict"].startswith("It helped")
     assert facts["held_out"]["after"] < facts["held_out"]["before"] - 0.05
@@ -32,7 +32,7 @@ def test_a_roll_is_unrolled_by_the_number_of_neighbours_it_begins_with(shipped):
     assert sum(facts["variance_kept"]) > 0.99 and "nothing was unfolded" not in facts["verdict"]
 
 
-def test_links_part_moons_better_than_none(shipped):
+def test_links_improve_clusters_of_moons(shipped):
     line = ("cluster", "moons.csv", "--clusters", 2, "--must-link", "same.csv")
     facts = shipped(*line, "--cannot-link", "apart.csv")
     assert facts["held_out"]["after"] > facts["held_out"]["before"]

@@ -79,7 +79,7 @@ def test_a_table_of_text_without_a_header_has_none(run, folder):
     assert answer(run, "info", "ships.csv", "--header")["rows"] == 119
 
 
-def test_names_that_are_asked_for_tell_a_header(run, folder):
+def test_requested_names_identify_a_header(run, folder):
     """Where every text occurs once nothing else does."""
     lines = ["city,kind", *(f"city {k},{'ab'[k % 2]}{k}" for k in range(8))]
     (folder / "cities.csv").write_text("\n".join(lines))
@@ -292,7 +292,7 @@ def test_a_report_reads_what_predict_reads(run, folder):
 # --- the verdict -----------------------------------------------------------------------
 
 
-def test_euclid_that_was_kept_is_said_first(run, folder):
+def test_verdict_starts_with_the_kept_euclidean_metric(run, folder):
     """The folds of this set choose other weights than the model, which keeps Euclid's metric."""
     load_breast_cancer(as_frame=True).frame.to_csv("cells.csv", index=False)
     line = ("metric", "cells.csv", "--label", "target", "--method", "kta", "--model", "m.gramian")
@@ -331,7 +331,7 @@ def test_the_verdict_of_a_kept_metric_fits_no_other(monkeypatch):
     assert found.before == found.after and found.held_out == 150
 
 
-def test_the_file_of_the_fit_is_no_test(run, folder):
+def test_rejects_the_training_file_as_test_file(run, folder):
     line = ("metric", "flowers.csv", "--label", "species", "--test")
     assert "learned from" in refused(run, *line, "./flowers.csv")
 
@@ -467,7 +467,7 @@ def test_titles_are_kept_in_the_model(run, folder):
     assert "neither a column" in refused(run, *line)
 
 
-def test_people_are_users_not_rows(run, folder):
+def test_messages_name_users_instead_of_rows(run, folder):
     run("complete", "ratings.csv", "--model", "m", "--no-verdict")
     facts = answer(run, "evaluate", "ratings.csv", "--model", "m")
     assert "rows" not in facts and facts["users"] > 0
@@ -491,7 +491,7 @@ def test_people_are_users_not_rows(run, folder):
         ("cluster", "flowers.csv", "--drop", "species", "--clusters", "151"),
     ],
 )
-def test_wrong_usage_is_one_sentence(run, folder, line):
+def test_usage_errors_are_one_sentence(run, folder, line):
     sentence = refused(run, *line)
     assert sentence.startswith("gramian: ") and "--help' describes" in sentence
 

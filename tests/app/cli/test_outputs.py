@@ -96,7 +96,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_every_command_that_writes_looks_first():
+def test_every_command_checks_its_outputs_first():
     options = {name: written(name) for name in COMMANDS}
     assert set(options["metric"]) == {"--out", "--model", "--report", "--checkpoint"}
     assert set(options["solve"]) == {"--out", "--matrix", "--report", "--checkpoint", "--dual"}
@@ -112,7 +112,7 @@ def test_every_command_that_writes_looks_first():
 
 
 @pytest.mark.parametrize(("line", "option", "place"), list(cases()))
-def test_no_input_is_ever_an_output(line, option, place, run, files):
+def test_rejects_outputs_that_overwrite_an_input(line, option, place, run, files):
     before = contents(files)
     os.symlink(place, "link")
     os.link(place, "hard link")
@@ -131,7 +131,7 @@ def test_no_input_is_ever_an_output(line, option, place, run, files):
 
 
 @pytest.mark.parametrize("command", slow_among(LINES, "complete", "demo", "embed"))
-def test_outputs_in_their_place_leave_inputs_alone(command, run, files):
+def test_writing_outputs_does_not_change_inputs(command, run, files):
     line = LINES[command]
     before = contents(files)
     name = line.split()[0]
@@ -182,7 +182,7 @@ def test_outputs_in_their_place_leave_inputs_alone(command, run, files):
         ("solve --entries correlations.csv --out old.npy --matrix link.npy", "are one file"),
     ],
 )  # fmt: skip
-def test_refused_before_the_work(line, message, run, files, monkeypatch):
+def test_rejects_outputs_before_the_computation(line, message, run, files, monkeypatch):
     os.mkdir("folder")
     os.mkfifo("pipe")
     shutil.copy("flowers.csv", "table")
@@ -213,7 +213,7 @@ def test_refused_before_the_work(line, message, run, files, monkeypatch):
         slow("embed points.csv --time-limit 2 --plot mine.pdf", "mine.pdf"),
     ],
 )
-def test_forced(line, output, run, files):
+def test_force_overwrites_other_files(line, output, run, files):
     shutil.copy("flowers.csv", "table")
     for name in ("model.csv", "mine.html", "arrays.npz", "flowers.html", "mine.pdf"):
         shutil.copy("flowers.gramian", name)

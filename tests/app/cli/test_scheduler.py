@@ -11,7 +11,7 @@ import pytest
         (("--method", "implicit"), "does not run on a cluster"),
     ],
 )
-def test_what_a_cluster_does_not_do_is_refused(folder, run, more, message):
+def test_rejects_options_that_a_cluster_does_not_support(folder, run, more, message):
     status, _, wrong = run("complete", "ratings.csv", "--scheduler", "tcp://nowhere:1", *more)
     assert status == 2
     assert message in wrong

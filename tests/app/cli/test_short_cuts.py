@@ -19,12 +19,12 @@ def test_a_short_cut_of_a_roll_is_found():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_has_none_has_none(seed):
+def test_finds_no_short_cut_in_other_graphs(seed):
     assert short_cut(make_s_curve(200, random_state=seed)[0], 8) is None
     assert short_cut(np.random.default_rng(seed).normal(size=(300, 3)), 10) is None
 
 
-def test_the_verdict_tells_both():
+def test_verdict_reports_short_cuts():
     folded = SimpleNamespace(  # what a fit looks like that kept to the plane
         n_components=2, n_neighbors=8, embedding_=ROLL[:, :2],
         explained_variance_ratio_=np.array([0.5, 0.3, 0.2]), kernel_factor_=ROLL[:, :2],

@@ -74,7 +74,7 @@ def test_a_limit_holds_in_the_phases_before_the_solve(run, folder, monkeypatch):
     assert np.ptp(pd.read_csv("best.csv").to_numpy(), axis=0).min() > 1  # the samples, flat
 
 
-def test_a_limit_that_leaves_nothing_is_a_sentence(run, folder, monkeypatch):
+def test_time_limit_without_a_result_is_one_sentence(run, folder, monkeypatch):
     slow(monkeypatch, "gramian.graph.nearest")
     started = time.perf_counter()
     sentence = refused(run, "embed", "points.csv", "--time-limit", 0.3, "--out", "o.csv")
@@ -117,7 +117,7 @@ def test_no_verdict_is_begun_that_cannot_end_in_time():
     assert "the time was up" in said.sentence
 
 
-def test_very_many_rows_are_asked_about_in_part(monkeypatch):
+def test_verdict_on_many_rows_uses_a_subset(monkeypatch):
     monkeypatch.setattr("gramian.app.verdict.MOST_ASKED", 50)
     X, y = make_moons(400, noise=0.2, random_state=0)
     assert verdict_of_metric(gm.metric.KTA(), X, y).held_out == 50
@@ -193,7 +193,7 @@ def interrupt(*given, **more):
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_before_the_solve_keeps_what_there_is(run, folder, monkeypatch):
+def test_ctrl_c_before_the_solve_keeps_the_current_result(run, folder, monkeypatch):
     monkeypatch.setattr("gramian.manifold.mvu.smoothest", interrupt)
     status, out, err = run("embed", "points.csv", "--out", "best.csv", "--json")
     assert status == 130 and "interrupted" in err
@@ -231,7 +231,7 @@ def test_ctrl_c_between_files_says_which_are_written(run, folder, monkeypatch):
     assert "best.csv is written" in err and "nothing was written" not in err
 
 
-def test_ctrl_c_in_the_first_second_is_no_traceback(folder):
+def test_ctrl_c_during_start_prints_no_traceback(folder):
     for wait in (0.05, 0.6):
         process = subprocess.Popen(
             [sys.executable, "-m", "gramian", "embed", "points.csv"],
@@ -244,7 +244,7 @@ def test_ctrl_c_in_the_first_second_is_no_traceback(folder):
             assert "Traceback" not in err, err
 
 
-def test_ctrl_c_waits_for_what_is_being_imported(run, folder, monkeypatch):
+def test_ctrl_c_waits_for_running_imports(run, folder, monkeypatch):
     (folder / "slowly.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\n"
         "time.sleep(0.2)\nwhole = True\n"
@@ -310,7 +310,7 @@ def test_must_links_alone_ask_for_cannot_links(run, folder):
     assert not (folder / "c.csv").exists()
 
 
-def test_links_go_by_id(run, folder):
+def test_links_are_matched_by_id(run, folder):
     frame = pd.read_csv("points.csv").assign(name=[f"p{k}" for k in range(120)])
     frame.to_csv("named.csv", index=False)
     for file in ("same", "apart"):
@@ -348,7 +348,7 @@ def test_implicit_ratings_are_noted(run, folder):
     assert status == 0 and "--method implicit" in err and "every rating is 1" in out
 
 
-def test_a_user_a_line_and_an_item_a_column(run, folder):
+def test_reads_wide_tables_of_ratings(run, folder):
     ratings().pivot(index="user", columns="item", values="rating").to_csv("wide.csv")
     facts = answer(run, "complete", "wide.csv", "--wide", "--lam", 5, "--model", "m")
     assert facts["ratings"] == len(ratings()) and facts["users"] == ratings()["user"].nunique()
@@ -416,7 +416,7 @@ def _without(run, messy):
 
 
 @pytest.mark.parametrize("ending", slow_except(["xlsx", "jsonl", "feather", "tsv"], "jsonl"))
-def test_other_files_say_the_same(ending, run, messy):
+def test_other_formats_give_the_same_message(ending, run, messy):
     line = ("--label", "class", "--drop", "name,colour,when")
     expected = answer(run, "metric", "messy.csv", *line)["certificate"]
     {
@@ -525,7 +525,7 @@ def test_a_misspelt_column_is_reported_with_the_existing_ones(run, machines):
     assert "no column 'STATE' (did you mean 'State'?): it has 'Machine ID'" in sentence
 
 
-def test_what_is_measured_is_no_class(run, machines):
+def test_rejects_measurements_as_classes(run, machines):
     line = ("metric", "machines.csv", "--drop", "Machine ID,Measured at,State")
     sentence = refused(run, *line, "--label", "Temp (°C)")
     assert "A metric is learned from classes" in sentence and "groups" in sentence
@@ -541,7 +541,7 @@ def test_ratings_in_other_forms_name_the_option_that_fits(run, folder):
     assert "the columns user, item only" in refused(run, "complete", "two.csv")
 
 
-def test_ratings_of_the_fit_are_no_test(run, folder):
+def test_notes_ratings_that_were_in_the_fit(run, folder):
     assert run("complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")[0] == 0
     _, out, err = run("evaluate", "ratings.csv", "--model", "m")
     count = len(ratings())
@@ -564,13 +564,13 @@ def test_purchases_are_summed_and_compared_with_common_items(run, folder):
     assert facts["held_out"]["before"] < facts["held_out"]["after"]
 
 
-def test_a_user_in_other_letters_is_suggested(run, folder):
+def test_suggests_users_with_similar_names(run, folder):
     answer(run, "complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")
     known = str(gm.load("m").row_ids_[0])
     assert f"did you mean {known!r}" in refused(run, "recommend", known.upper(), "--model", "m")
 
 
-def test_clicks_are_pairs_alone(run, folder):
+def test_accepts_clicks_without_values(run, folder):
     clicks = ratings()[["item", "user"]]
     twice = pd.concat([clicks, clicks.head(9)])
     twice.to_csv("clicks.csv", index=False)
@@ -597,7 +597,7 @@ def test_the_largest_sheet_of_a_book_is_read(run, machines):
     assert "the largest sheet, 'data', is read; the others are 'cover'" in " ".join(err.split())
 
 
-def test_texts_are_poor_categories(run, machines):
+def test_rejects_free_text_as_categories(run, machines):
     rng = np.random.default_rng(0)
     words = [" ".join(rng.choice(["good", "bad", "fine", "so"], 3)) for _ in range(60)]
     machines.assign(Comment=words).to_csv("machines.csv", index=False)
@@ -636,7 +636,7 @@ def test_notes_of_files_are_no_warnings_of_python(run, folder):
 # --- files from other sources ------------------------------------------------------------
 
 
-def test_one_pair_of_ids_is_a_pair(run, folder):
+def test_accepts_one_pair_of_ids(run, folder):
     frame = pd.read_csv("moons.csv").assign(name=[f"p{k}" for k in range(200)])
     frame.loc[150, "name"] = "p149"
     frame.to_csv("named.csv", index=False)
@@ -648,7 +648,7 @@ def test_one_pair_of_ids_is_a_pair(run, folder):
     assert "links 'p149', and several rows are called so" in sentence
 
 
-def test_classes_of_one_row_each_are_no_classes(run, machines):
+def test_rejects_classes_of_one_row_each(run, machines):
     line = ("metric", "machines.csv", "--label", "Machine ID", "--drop", "Measured at,State")
     assert "every row has a class of its own in 'Machine ID'" in refused(run, *line)
 
@@ -693,7 +693,7 @@ def test_lists_are_judged_by_a_weight_that_leaves_something():
     assert "nothing is learned with λ = 1e+09" in str(verdict_of_completion(fixed, *given))
 
 
-def test_a_gain_of_few_is_no_proof():
+def test_gain_of_few_samples_is_not_significant():
     assert not beyond_chance(np.array([0.3, 0.4, 0.35]))
     assert beyond_chance(np.array([0.3, 0.4, 0.35, 0.3, 0.32, 0.2]))
     assert beyond_chance(np.r_[np.full(20, 0.5), np.full(20, -0.1)])

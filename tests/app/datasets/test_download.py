@@ -259,9 +259,9 @@ def nonsense(reply):
 PAGE = b"<!DOCTYPE html><html><body>Sorry, moved.</body></html>"
 
 TROUBLE = {
-    "wrong hash": (TEXT.replace(b"0.5", b"0.6"), "SHA-256 is not the one known"),
-    "wrong label": (TEXT.replace(b"+1", b"-1"), "SHA-256 is not the one known"),
-    "one row less": (TEXT.split(b"\n", 1)[1], "SHA-256 is not the one known"),
+    "wrong hash": (TEXT.replace(b"0.5", b"0.6"), "not have the expected SHA-256"),
+    "wrong label": (TEXT.replace(b"+1", b"-1"), "not have the expected SHA-256"),
+    "one row less": (TEXT.split(b"\n", 1)[1], "not have the expected SHA-256"),
     "cut off": (cut_off, rf"cut off after {len(TEXT)} of {len(TEXT) + 1} bytes"),
     "cut off chunks": (cut_off_chunks, "could not be read"),
     "endless": (endless, "sent more than 20,000 bytes"),
@@ -278,10 +278,10 @@ TROUBLE = {
     "redirect to nowhere": (lambda reply: reply.send_error(302), "answered 302"),
     "not found": (None, "answered 404 Not Found"),
     "server error": (lambda reply: reply.send_error(500), "answered 500"),
-    "page": (PAGE, "is no such data, perhaps a page of text"),
+    "page": (PAGE, "is not in the expected format"),
     "nothing": (b"", "the file is empty"),
     "unknown class": (TEXT.replace(b"+1", b"+2"), "2.0 is none of the classes"),
-    "too many features": (TEXT.replace(b"3:2", b"4:2"), "is no such data"),
+    "too many features": (TEXT.replace(b"3:2", b"4:2"), "is not in the expected format"),
 }  # fmt: skip
 
 
@@ -354,7 +354,7 @@ def test_the_largest_allowed_file_is_taken(server):
 def test_files_that_are_no_images(at_home, file):
     answers = dict.fromkeys(("a", "b", "c", "d"), file)
     at_home("mnist", answers, _formats.idx, {"X": X, "y": Y})
-    with pytest.raises(DownloadError, match="is no such data"):
+    with pytest.raises(DownloadError, match="is not in the expected format"):
         load("mnist", download=True)
 
 
@@ -363,7 +363,7 @@ def test_files_that_are_no_images(at_home, file):
 )
 def test_files_that_are_no_ratings(at_home, text):
     at_home("movielens_100k", {"u.data": text}, _formats.tab_ratings, RATED)
-    with pytest.raises(DownloadError, match="is no such data"):
+    with pytest.raises(DownloadError, match="is not in the expected format"):
         load_ratings("movielens_100k", download=True)
 
 

@@ -111,7 +111,7 @@ def test_the_known_fingerprint_is_that_of_the_file(folder, name):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_comes_from_home_is_what_the_file_holds(folder, at_home, name):
+def test_download_equals_the_stored_file(folder, at_home, name):
     expected = _arrays.read(folder / f"{name}.npz")
     at_home(name, [WRITERS[name](X, y) for X, y in parts(expected)])
     assert_same(HOMES[name].download(), expected)
@@ -132,7 +132,7 @@ def test_a_single_wrong_number_is_refused(folder, cache, at_home):
     X_test[-1, -1] += 1
     write = WRITERS["optdigits"]
     at_home("optdigits", [write(X, y), write(X_test, y_test)])
-    with pytest.raises(DownloadError, match="SHA-256 is not the one known"):
+    with pytest.raises(DownloadError, match="not have the expected SHA-256"):
         load("optdigits", download=True)
     assert not cache.exists()
 

@@ -120,7 +120,7 @@ def test_connections_are_counted(page, monkeypatch):
 # --- who is nobody, and what is unknown --------------------------------------------------
 
 
-def test_a_user_called_you_is_a_user():
+def test_accepts_a_user_named_you():
     users = [f"u{k}" for k in range(12)]
     named = RatingSession(completion(["you", *users[1:]]))
     best = named.state()["best"]

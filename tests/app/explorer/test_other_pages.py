@@ -107,7 +107,7 @@ def test_frames_and_known_classes_from_python():
         assert len(served.session.named) == 20 and served.session.names[1] == "w1"
     finally:
         served.stop()
-    with pytest.raises(ValueError, match="y goes with model="):
+    with pytest.raises(ValueError, match="y requires model="):
         gm.explore(frame, known, open_browser=False)
     with pytest.raises(ValueError, match="3 labels for 178 samples"):
         gm.explore(frame, known[:3], model=KTA(), open_browser=False)

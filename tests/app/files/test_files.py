@@ -67,7 +67,7 @@ def refused(path, *words, reader=read_table, **options):
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "tsv.gz", "parquet", "npz"])
-def test_tables_come_back_as_they_were_written(ending, tmp_path):
+def test_round_trip_of_tables(ending, tmp_path):
     path = tmp_path / f"t.{ending}"
     write_table(path, WITH_GAP, columns=["a", "b c", 'd"'], extra={"y": Y})
     table = read_table(path, label="y")
@@ -78,7 +78,7 @@ def test_tables_come_back_as_they_were_written(ending, tmp_path):
     assert table.X.dtype == np.float64 and table.X.flags.c_contiguous
 
 
-def test_one_array_comes_back(tmp_path):
+def test_round_trip_of_one_array(tmp_path):
     write_table(tmp_path / "t.npy", X)
     np.testing.assert_array_equal(read_matrix(tmp_path / "t.npy"), X)
     table = read_table(tmp_path / "t.npy", label="-1", drop=["0"])
@@ -301,7 +301,7 @@ def test_the_format_can_be_given(text):
         ('a,b\n1,"' + "2" * 200_000, ["quote"], {}),
     ],
 )
-def test_what_is_wrong_with_a_csv_is_said(content, words, options, text):
+def test_errors_describe_invalid_csv(content, words, options, text):
     words = words if content != 'a,b\n1,"2\n3,4\n' else []
     refused(text(content), *words, **options)
 
@@ -347,7 +347,7 @@ def test_another_format_in_a_csv_file_is_named(tmp_path):
         ("1 2\n", ["does not begin"]),
     ],
 )
-def test_what_is_wrong_with_a_matrix_market_file_is_said(content, words, text):
+def test_errors_describe_invalid_matrix_market(content, words, text):
     refused(text(content, "t.mtx"), *words)
 
 
@@ -362,7 +362,7 @@ def test_what_is_wrong_with_a_matrix_market_file_is_said(content, words, text):
         ("", ["t.svm"]),
     ],
 )
-def test_what_is_wrong_with_an_svmlight_file_is_said(content, words, text):
+def test_errors_describe_invalid_svmlight(content, words, text):
     refused(text(content, "t.svm"), *words)
 
 
@@ -370,7 +370,7 @@ def test_svmlight_keeps_its_own_labels(text):
     refused(text("1 1:2\n", "t.svm"), "leave the label out", label="kind")
 
 
-def test_what_is_wrong_with_arrays_is_said(tmp_path):
+def test_errors_describe_invalid_arrays(tmp_path):
     path = tmp_path / "t.npz"
     np.savez(path, a=X, b=X)
     refused(path, "'a', 'b'", "name the table X")
@@ -429,7 +429,7 @@ def test_no_pickle_is_loaded(reader, protocol, name, tmp_path):
 # --- memory ----------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_is_refused_with_the_numbers(tmp_path, small_memory):
+def test_rejects_files_larger_than_memory(tmp_path, small_memory):
     big = np.zeros((1000, 10))
     for ending in ("csv", "csv.gz", "npy", "npz", "parquet"):
         write_table(tmp_path / f"t.{ending}", big)
@@ -559,7 +559,7 @@ def test_pairs_of_sparse_matrices(tmp_path):
         ("0,1,2,3\n", ["line 1", "4 numbers"]),
     ],
 )
-def test_what_is_wrong_with_pairs_is_said(content, words, text):
+def test_errors_describe_invalid_pairs(content, words, text):
     refused(text(content), *words, reader=read_pairs)
 
 
@@ -578,7 +578,7 @@ def test_an_empty_file_has_no_pairs(text):
         (np.column_stack([PAIRS, -WEIGHTS]), ["pair 0", "'-1'", "weight"]),
     ],
 )
-def test_what_is_wrong_with_arrays_of_pairs_is_said(table, words, tmp_path):
+def test_errors_describe_invalid_arrays_of_pairs(table, words, tmp_path):
     np.save(tmp_path / "p.npy", table)
     refused(tmp_path / "p.npy", *words, reader=read_pairs)
 
@@ -653,11 +653,11 @@ def test_pairs_of_ids_without_ratings(text, tmp_path):
         ("u,i,r\n1,2,3\n1,2,inf\n", ["'r'", "line 3"]),
     ],
 )
-def test_what_is_wrong_with_ratings_is_said(content, words, text):
+def test_errors_describe_invalid_ratings(content, words, text):
     refused(text(content), *words, reader=read_ratings)
 
 
-def test_what_is_wrong_with_arrays_of_ratings_is_said(tmp_path):
+def test_errors_describe_invalid_arrays_of_ratings(tmp_path):
     np.savez(tmp_path / "r.npz", user=[1], item=[2], stars=[3.0])
     refused(tmp_path / "r.npz", "'stars'", "'rating'", reader=read_ratings)
     np.savez(tmp_path / "r.npz", user=[1], item=[2, 3], rating=[3.0])

@@ -67,7 +67,7 @@ def test_tables_of_pages_have_no_formulas():
     assert table(["user", "rating"], [["=a", -1.5], ["b", 2]]) == b"user,rating\n'=a,-1.5\nb,2\n"
 
 
-def test_parquet_has_no_need_of_it(tmp_path):
+def test_parquet_is_not_escaped(tmp_path):
     path = tmp_path / "t.parquet"
     write_table(path, np.ones((1, 1)), extra={"name": np.array(["=b"])})
     assert pd.read_parquet(path)["name"].tolist() == ["=b"]

@@ -17,7 +17,7 @@ def written(folder, name, text, encoding="utf-8"):
     return path
 
 
-def test_a_first_line_that_says_what_parts_cells(tmp_path):
+def test_reads_separator_from_the_first_line(tmp_path):
     table = read_table(written(tmp_path, "t.csv", "sep=;\r\na;b\r\n1,5;2\r\n3;4,25\r\n"))
     assert table.columns == ["a", "b"]
     np.testing.assert_array_equal(table.X, [[1.5, 2], [3, 4.25]])
@@ -53,7 +53,7 @@ def test_titles_are_left_out_with_a_warning(text, tmp_path):
         ("a,b\n1,2\n3,4\n1,x y\n1, ,1", ["a", "b"]),
     ],
 )
-def test_what_is_no_title(text, names, tmp_path):
+def test_keeps_first_rows_that_are_not_a_title(text, names, tmp_path):
     assert read_header(written(tmp_path, "t.csv", text)).names == names
 
 
@@ -62,7 +62,7 @@ def test_decimal_commas_in_quotes(tmp_path):
     np.testing.assert_array_equal(table.X, [[1.5, 2.25], [-3.1, 4]])
 
 
-def test_what_begins_with_a_zero_is_no_thousand(tmp_path):
+def test_quoted_decimal_commas_are_not_thousands_separators(tmp_path):
     table = read_table(written(tmp_path, "t.csv", 'a,b\n"0,126","2,250"\n"-3,100",4\n'))
     np.testing.assert_array_equal(table.X, [[0.126, 2.25], [-3.1, 4]])
 
@@ -169,7 +169,7 @@ def test_pairs_of_other_tables(ending, tmp_path):
         ("t", b"\xd0\xcf\x11\xe0 old", "old Excel format"),
     ],
 )
-def test_broken_ones_are_refused(name, content, words, tmp_path):
+def test_rejects_damaged_tables(name, content, words, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileError, match=words):
         read_table(tmp_path / name)

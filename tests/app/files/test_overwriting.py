@@ -29,7 +29,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_its_own_kind_is_overwritten_and_no_other(writer, tmp_path):
+def test_overwrites_only_files_of_the_same_kind(writer, tmp_path):
     path = tmp_path / writer
     WRITERS[writer](path)
     kind = kind_of(path)
@@ -50,7 +50,7 @@ def test_its_own_kind_is_overwritten_and_no_other(writer, tmp_path):
     assert kind_of(path) == kind
 
 
-def test_pages_of_others_stay(tmp_path):
+def test_keeps_html_pages_of_other_programs(tmp_path):
     path = tmp_path / "index.html"
     path.write_text("<!DOCTYPE html><html><title>mine</title></html>")
     with pytest.raises(StoredFileError, match="of another program, not a page of gramian: remove"):
@@ -58,7 +58,7 @@ def test_pages_of_others_stay(tmp_path):
     assert kind_of(MODEL.report(tmp_path / "other.html")) == PAGE
 
 
-def test_what_is_no_ordinary_file_stays(tmp_path):
+def test_keeps_special_files(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(StoredFileError, match="not an ordinary file"):
@@ -67,7 +67,7 @@ def test_what_is_no_ordinary_file_stays(tmp_path):
 
 
 @pytest.mark.parametrize("write", [MODEL.save, MODEL.report])
-def test_errors_name_the_file_that_was_asked_for(write, tmp_path):
+def test_errors_name_the_requested_file(write, tmp_path):
     for path in (tmp_path / "no" / "where.html", tmp_path):
         with pytest.raises(OSError) as refusal:
             write(path)
@@ -97,7 +97,7 @@ def test_new_files_have_the_permissions_that_the_user_asks_for(tmp_path):
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("dangling", [False, True])
-def test_links_stay_and_what_they_point_to_is_written(writer, dangling, tmp_path):
+def test_writes_to_the_target_of_a_symbolic_link(writer, dangling, tmp_path):
     (tmp_path / "far").mkdir()
     link, target = tmp_path / writer, tmp_path / "far" / "target"
     if not dangling:
@@ -131,7 +131,7 @@ with replacing(Path(sys.argv[1])) as file:
 """
 
 
-def test_what_a_killed_writer_left_is_removed_and_that_of_another_is_not(tmp_path):
+def test_removes_temporary_files_of_killed_writers_only(tmp_path):
     path = tmp_path / "model[1]"
     writers = [
         subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)

@@ -78,7 +78,7 @@ class _OnDemand(click.Group):
 def gramian() -> None:
     """Learn positive semidefinite matrices from files: metrics, embeddings, clusters, completions.
 
-    Every answer comes with a certificate: an upper bound on its distance to the optimum.
+    Every result has a certificate: an upper bound on the distance of its value from the optimum.
 
     \b
     Example:

@@ -36,12 +36,12 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 
 
 @click.command(cls=Writing)
-@source_options("Labels, empty where they are not known.")
-@option("--clusters", click.IntRange(min=2), "How many; default: the number of labels.")
+@source_options("Column of labels, empty if unknown.")
+@option("--clusters", click.IntRange(min=2), "Number of clusters; default: that of labels.")
 @option("--must-link", FILE, "Pairs that belong together: row numbers, or ids.")
 @option("--cannot-link", FILE, "Pairs that belong apart.")
 @option("--method", list(METHODS), "Model.")
-@option("--neighbors", int, "Of each sample.", default=10)
+@option("--neighbors", int, "Number of neighbours in the graph.", default=10)
 @open_option
 @out_option
 @plot_option
@@ -60,10 +60,9 @@ def cluster(
 ) -> None:
     """Cluster the samples of FILE by a kernel that respects links between some pairs.
 
-    A file of pairs has two row numbers a line, counted from 0 without the header; with --id it has
-    two ids. A file with a third column called kind, must-link or cannot-link in each line, can be
-    given to both options. Without links and labels the clusters are those of the neighbourhood
-    graph.
+    A file of pairs has two row numbers per line, counted from 0 without the header; with --id it
+    has two ids. A file with a third column called kind (must-link or cannot-link) can be given to
+    both options. Without links and labels the clusters are those of the neighbourhood graph.
 
     \b
     Example:

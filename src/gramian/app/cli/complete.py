@@ -72,16 +72,16 @@ def complete(
     scheduler: str | None,
     out: Path | None,
 ) -> None:
-    """Learn to fill the gaps of a matrix from the ratings of FILE: user, item, rating a line.
+    """Complete a matrix from the ratings of FILE, with a user, item and rating per line.
 
     The columns are found by their names (user, movie, stars, …); three columns with other names,
-    and the first three without a header, are taken in this order with a note; otherwise --columns
+    and the first three without a header, are used in this order with a note; otherwise --columns
     must name them. With --method implicit the lines of a file of users and items are counted. The
-    model keeps the names or positions of the columns, by which `gramian predict` finds them in
+    model stores the names or positions of the columns, by which `gramian predict` finds them in
     other files.
 
-    Without --tol the fit ends when the error on a held-out tenth of the ratings has stopped
-    falling; --tol 1e-4 continues to the proved optimum.
+    Without --tol the fit stops when the error on a held-out tenth of the ratings no longer
+    decreases; --tol 1e-4 continues to the certified optimum.
 
     --model saves the model for `gramian predict` and `gramian recommend`; --out writes the ratings
     with the fitted values.
@@ -105,7 +105,7 @@ def complete(
         return
     refuse_one_array(out, ["user", "item"])
     if wide and columns is not None:
-        raise click.UsageError("--columns goes with a rating a line, and --wide is a user a line")
+        raise click.UsageError("--columns requires one rating per line, not one user (--wide)")
     clock.phase(f"reading {file}")
     names, (rows, cols, values) = ratings_to_fit(
         file, format, columns, missing, wide=wide, implicit=method == "implicit"

@@ -46,7 +46,7 @@ FAR = 0.25
 @source_options("Colours the picture; guides colored-mvu.")
 @option("--method", list(METHODS), "Model; layout separates clusters, for display.")
 @option("--components", "N", 'Dimensions, or "auto" for 95 % of the variance.', default="2")
-@option("--neighbors", int, "Of each sample.  [default: 6, and 7 of a layout]")
+@option("--neighbors", int, "Number of neighbours.  [default: 6; layout: 7]")
 @option("--distances", bool, "FILE has distances between all samples, or a sparse graph.")
 @option("--lam --nu lam", float, "Weight; default: chosen from the data. --nu is deprecated.")
 @option("--connect", CONNECT, "How to handle a graph in several parts.", default="mst")
@@ -71,8 +71,8 @@ def embed(
 ) -> None:
     """Unfold the samples of FILE into few dimensions, changing distances of neighbours little.
 
-    The first line of the answer says by how much they change: the median and the largest relative
-    error. Columns of different scales make that error large; --standardize brings them to one.
+    The first line of the output states by how much they change: the median and the largest relative
+    error. Columns with different scales make this error large; use --standardize for them.
 
     \b
     Example:

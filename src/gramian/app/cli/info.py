@@ -50,7 +50,7 @@ NCA_ITERATIONS = 60
 def info(file: Path, format: ReadOptions, as_json: bool) -> None:
     """Describe FILE: samples, ratings, a matrix, a program, a saved model or a checkpoint.
 
-    Of a table it says how it is read: where the header is, how cells are separated, which encoding.
+    For a table this includes the location of the header, the separator and the encoding.
 
     \b
     Example:
@@ -130,9 +130,9 @@ def report(
     check({"--out": (PAGE, path), **given})
     estimator = gm.load(model)
     if (data is None) != (label is None):
-        raise click.UsageError("--data and --label go together")
+        raise click.UsageError("--data and --label must be given together")
     if data is not None and isinstance(estimator, Completion):
-        raise click.UsageError("--data goes with models of samples, and this one is of ratings")
+        raise click.UsageError("--data requires a model of samples, and this is a model of ratings")
     with bad_input():
         X = y = None
         if data is not None and label is not None:

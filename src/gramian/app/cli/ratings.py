@@ -201,7 +201,7 @@ def titles_of(
     header = read_header(file, format=format, expected=[given])
     if header is not None and given in header.names:
         if columns is None:
-            raise click.UsageError("--titles COLUMN goes with a rating a line: name a file")
+            raise click.UsageError("--titles COLUMN requires one rating per line: name a file")
         pair = [str(columns[1]), given]
         format = replace(format, header=header.named)
     elif Path(given).exists():

@@ -40,7 +40,7 @@ columns_option = option(
 @click.argument("users", nargs=-1)
 @model_option
 @option("-n --top", int, "Items for each user.", default=10)
-@option("--users listed", FILE, "A file of users, one a line.")
+@option("--users listed", FILE, "A file of users, one per line.")
 @option("--ratings", FILE, "Ratings of users that the model does not know.")
 @columns_option
 @format_options
@@ -69,8 +69,8 @@ def recommend(
 ) -> None:
     """Recommend items to USERS by a model of `gramian complete`.
 
-    Users may also be named by a file (--users), or be new ones, who are folded in by a file of
-    their ratings (--ratings). With --open, rate a few items on a page and watch the list.
+    Users can also be listed in a file (--users). New users are folded in from a file of their
+    ratings (--ratings). With --open you rate items on a page, which updates the recommendations.
 
     \b
     Example:

@@ -37,15 +37,15 @@ MATRICES = ("entries", "weights", "A", "B", "C")
 @option("--entries", FILE, "T: known entries; NaN or not stored, unknown.")
 @option("--weights", FILE, "W: the weight of each known entry.")
 @option("-A --quadratic-a A", FILE, "A of tr((AM)² + BM² + 2CM).")
-@option("-B --quadratic-b B", FILE, "B of it.")
-@option("-C --linear C", FILE, "C of either problem.")
+@option("-B --quadratic-b B", FILE, "B of the same problem.")
+@option("-C --linear C", FILE, "C of both problems.")
 @option("--trace", float, "Fix tr M (with --entries).")
 @option("--solver", str, "Solver.", default="auto")
 @option("--rank", int, "The largest rank of M.")
 @option("--tol", float, "Certified relative gap.", default=1e-6)
 @limit_options
 @option("--checkpoint", CHECKPOINT, "Keep the best point so far there, and continue from it.")
-@option("--every", float, "Seconds between.", default=60.0)
+@option("--every", float, "Seconds between checkpoints.", default=60.0)
 @out_option
 @option("--dual", TABLE, "Write the multipliers y of FILE's rows to this file.")
 @option("--matrix", TABLE, "Write M = LLᵀ itself to this file.")
@@ -68,8 +68,8 @@ def solve(
     """Minimise a function of a PSD matrix M = LLᵀ that is given by matrices in files.
 
     With FILE: a semidefinite program in the sparse SDPA format (.dat-s, .dat-s.gz), read as
-    min ⟨C, M⟩ with C = −F_0: minus the optimum that collections print. With --entries:
-    ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over the known entries. Without:
+    min ⟨C, M⟩ with C = −F_0, so the value is minus the one printed in SDP collections. With
+    --entries: ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over the known entries. Without both:
     tr((AM)² + BM² + 2CM). --out writes the factor L.
 
     \b
@@ -84,7 +84,7 @@ def solve(
         if file is not None and (some or trace is not None):
             raise click.UsageError("FILE is a whole problem: leave out the options with matrices")
         if file is None and dual is not None:
-            raise click.UsageError("--dual goes with a FILE that has constraints")
+            raise click.UsageError("--dual requires a FILE that has constraints")
         problem = _problem(matrices, trace) if file is None else read_sdpa(file)
         if checkpoint is not None and checkpoint.exists():
             note(f"continuing from {checkpoint}")
@@ -137,7 +137,7 @@ def _problem(files: dict[str, Path | None], trace: float | None) -> Any:
 
 @click.command(cls=Writing)
 @file_argument
-@option("-k --count", int, "How many.", default=5)
+@option("-k --count", int, "Number of eigenvalues.", default=5)
 @option("--tol", float, "Relative residual.", default=1e-10)
 @option("--method", ["auto", "lanczos", "lapack", "lro"], "Algorithm.")
 @format_options
@@ -156,7 +156,7 @@ def eigen(
 ) -> None:
     """Find the largest eigenvalues of the symmetric matrix in FILE, with their residuals.
 
-    A residual is a certificate: the matrix has an eigenvalue that close. --out writes a row for
+    The matrix has an eigenvalue within the residual of each printed value. --out writes a row with
     each eigenvalue, its residual and its vector; to .npz, the arrays values, vectors, residuals.
 
     \b

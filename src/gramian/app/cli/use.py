@@ -120,7 +120,7 @@ def predict(
             _predict_pairs(estimator, file, pairs, _ids(file, ids, format), out, report)
             return
         if columns is not None:
-            raise click.UsageError("--columns goes with a model of ratings")
+            raise click.UsageError("--columns requires a model of ratings")
         if not hasattr(estimator, "predict") or isinstance(last(estimator), MetricLearner):
             raise click.ClickException(
                 f"{model} is a model of {_name(estimator)}, which predicts nothing: use transform"

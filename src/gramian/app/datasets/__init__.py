@@ -1,13 +1,13 @@
-"""Data sets: the ones the papers use, and small ones that need no file.
+"""Data sets: those used in the papers, and small ones that need no file.
 
 ``load(name)`` looks for ``name.npz`` in the folder ``data=``, then in the folder that the
-environment variable GRAMIAN_DATA names, then among earlier downloads; with ``download=True`` a
-set that has a public home is fetched from there. Sets that are built in need none of this.
+environment variable GRAMIAN_DATA names, then among earlier downloads. With ``download=True`` a
+data set is downloaded from its public source if it has one. Built-in data sets need no file.
 
-A file holds plain arrays: `X` with samples in rows and `y` with classes 0, 1, …, and `X_test` and
-`y_test` where a test part is standard. A sparse X is kept as `data`, `indices`, `indptr` and
-`shape` of a CSR matrix, that of the test part with the prefix ``test_``. Ratings are `user`,
-`item`, `rating` and `timestamp`. A file of your own in that form is loaded by its name too.
+A file contains arrays: `X` with samples in rows, `y` with classes 0, 1, …, and `X_test` and
+`y_test` if there is a standard test set. A sparse X is stored as `data`, `indices`, `indptr` and
+`shape` of a CSR matrix, with the prefix ``test_`` for the test set. Ratings are stored as `user`,
+`item`, `rating` and `timestamp`. Your own files in this format can also be loaded by name.
 """
 
 from gramian.app.datasets._catalogue import Entry, available

@@ -1,4 +1,4 @@
-"""The arrays of a set by name, as its npz file keeps them: reading, writing, fingerprints."""
+"""The named arrays of a data set: reading and writing npz files, and fingerprints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.
 
 
 def read(path: Path) -> Arrays:
-    """Every array of a file; pickled objects are refused."""
+    """All arrays of a file; pickled objects raise an error."""
     try:
         with path.open("rb") as file:
             arrays = np.load(file, allow_pickle=False)
@@ -38,14 +38,14 @@ def read(path: Path) -> Arrays:
 
 
 def write(path: Path, arrays: Arrays) -> None:
-    """Write the arrays to a file, which is replaced only by a complete one."""
+    """Write the arrays to a file; an existing file is only replaced by a complete one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with overwriting(), replacing(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def matrix(arrays: Arrays, part: str = "") -> Any:
-    """X, or X_test where part is "test": a dense array, or CSR, of the numbers as they are kept."""
+    """X, or X_test if part is "test": a dense array or CSR, with the stored dtype."""
     dense, prefix = ("X_test", "test_") if part else ("X", "")
     if dense in arrays:
         X = arrays[dense]
@@ -63,10 +63,10 @@ def matrix(arrays: Arrays, part: str = "") -> Any:
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """The SHA-256 of the content of a set, for any number types and any storage of X.
+    """The SHA-256 of the content of a data set, independent of number types and storage of X.
 
-    Of ratings it is that of the triples (user, item, rating) and of (user, time, rating), each in
-    order: MovieLens 1M is known up to which of several equal ratings of a user came first.
+    For ratings it is that of the sorted triples (user, item, rating) and (user, time, rating),
+    because the order of simultaneous equal ratings of a user in MovieLens 1M is not unique.
     """
     digest = hashlib.sha256()
     for name, values in _ratings(arrays) if "user" in arrays else _labelled(arrays):

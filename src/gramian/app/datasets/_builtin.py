@@ -1,4 +1,4 @@
-"""Sets that need no file: made on the spot, or bundled with scikit-learn."""
+"""Data sets that need no file: generated, or bundled with scikit-learn."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def two_moons() -> Arrays:
 
 
 def _from_scikit_learn(name: str) -> Arrays:
-    """A set that comes with scikit-learn, by the name of its loader."""
+    """A data set of scikit-learn, by the name of its loader."""
     X, y = getattr(bundled, f"load_{name}")(return_X_y=True)
     return {"X": X, "y": y}
 
 
 def synthetic_ratings() -> Arrays:
-    """A matrix of rank 3 and noise, in whole stars; few users and items have most ratings."""
+    """A noisy matrix of rank 3, rounded to stars; few users and items have most of the ratings."""
     users, items, known = 200, 120, 5000
     rng = np.random.default_rng(0)
     taste, trait = rng.standard_normal((users, 3)), rng.standard_normal((items, 3))
@@ -61,7 +61,7 @@ def synthetic_ratings() -> Arrays:
 
 
 def _sheet(X: Array, length: Array) -> Arrays:
-    """Samples of a rolled sheet, in four classes along it, with their places when it is flat."""
+    """Samples of a rolled sheet in four classes along it, with their coordinates on the sheet."""
     quarter = np.digitize(length, np.quantile(length, [0.25, 0.5, 0.75]))
     return {"X": X, "y": quarter, "parameters": np.column_stack([length, X[:, 1]])}
 

@@ -1,4 +1,4 @@
-"""Every set by name: what it is, and where it can come from."""
+"""All data sets by name, with a description and their sources."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TERMS = "research use with acknowledgement of GroupLens, no redistribution"
 
 @dataclass(frozen=True)
 class Entry:
-    """A set: its size, its kind ("dense", "sparse" or "ratings"), and what it is.
+    """A data set: its size, its kind ("dense", "sparse" or "ratings"), and a description.
 
-    Of ratings, `samples` counts the users, and `features` the items.
+    For ratings, `samples` is the number of users and `features` the number of items.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Entry:
     description: str
     test_samples: int = 0
     by_hand: str = ""
-    """Where a set without a verified download is found."""
+    """Where to find a data set without a verified download."""
 
     @property
     def make(self) -> Callable[[], Arrays] | None:
@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where the set can come from: "built in", "GRAMIAN_DATA", "download"."""
+        """The sources of the data set: "built in", "GRAMIAN_DATA", "download"."""
         if self.make is not None:
             return ("built in",)
         return ("GRAMIAN_DATA", "download") if self.home else ("GRAMIAN_DATA",)
@@ -64,7 +64,7 @@ class DatasetTable(tuple[Entry, ...]):
 
 
 def available() -> DatasetTable:
-    """Every set: its name, size and kind, where it can come from, what it is."""
+    """All data sets, with name, size, kind, sources and a description."""
     return DatasetTable(CATALOGUE.values())
 
 

@@ -1,4 +1,4 @@
-"""Files from the network: https only, bounded in size and in time, never unpacked to disk."""
+"""Downloads: https only, limited in size and time, never unpacked to disk."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PATIENCE = 600.0
 
 
 class DownloadError(RuntimeError):
-    """A data set could not be downloaded; nothing of it was kept."""
+    """A data set could not be downloaded; no part of it was stored."""
 
 
 class Redirects(HTTPRedirectHandler):
-    """Redirects to safe addresses only."""
+    """Follows redirects to safe addresses only."""
 
     def redirect_request(self, req: Request, *given: Any) -> Request | None:
         _check_scheme(given[-1])
@@ -35,7 +35,7 @@ class Redirects(HTTPRedirectHandler):
 
 
 def fetch(url: str, limit: int) -> bytes:
-    """The file at a URL, of at most `limit` bytes; held in memory, so nothing partial is left."""
+    """The file at a URL, of at most `limit` bytes; in memory, so no partial file remains."""
     _check_scheme(url)
     request = Request(url, headers={"User-Agent": "gramian"})
     try:

@@ -1,6 +1,6 @@
-"""The formats of the public homes: bytes to the arrays of a set.
+"""Parsers for the file formats of the public sources.
 
-Numbers are kept in single precision, as in the npz files of the benchmarks.
+Numbers are stored in single precision, as in the npz files of the benchmarks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sklearn.datasets import load_svmlight_file
 from gramian.app.datasets._arrays import SPARSE, Arrays
 
 FIELD = "U16"
-"""A field of a table; nothing longer is a number, and one long field must not fill the memory."""
+"""Type of a field of a table. Numbers are not longer, and the limit bounds the memory per field."""
 
 
 def svmlight(
@@ -66,7 +66,7 @@ def tab_ratings(files: Sequence[bytes]) -> Arrays:
 
 
 def colon_ratings(files: Sequence[bytes]) -> Arrays:
-    """MovieLens 1M: the columns parted by "::", sorted by user and time; items without gaps."""
+    """MovieLens 1M: columns separated by "::", sorted by user and time; items are renumbered."""
     user, movie, rating, time = _four_columns(files[0].replace(b"::", b"\t"))
     order = np.lexsort((movie, time, user))
     movies, item = np.unique(movie[order], return_inverse=True)
@@ -86,7 +86,7 @@ def _filled(file: bytes) -> io.BytesIO:
 
 
 def _coded(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.uint8]:
-    """The place of each label among the classes."""
+    """The index of each label among the classes."""
     code = {name: place for place, name in enumerate(classes)}
     names, place = np.unique(labels, return_inverse=True)
     unknown = [name for name in names.tolist() if name not in code]

@@ -1,7 +1,7 @@
-"""Where sets are public, and the fingerprint of their content.
+"""Public sources of data sets, and fingerprints of their content.
 
-A home is listed only where its files hold the arrays of the benchmarks; a download with another
-fingerprint is refused.
+A source is only listed if its files contain the arrays used in the benchmarks; a download with
+another fingerprint raises an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MB = 1_000_000
 
 @dataclass(frozen=True)
 class Home:
-    """The files of a set, their reader, and the fingerprint of their arrays."""
+    """A public source: the files of a data set, their parser, and the expected fingerprint."""
 
     base: str
     files: tuple[str, ...]
@@ -36,21 +36,21 @@ class Home:
     limit: int = 4 * MB
     """The size limit of a file in bytes, compressed or not."""
     member: str | None = None
-    """The one member that is read of a zip archive."""
+    """The member of a zip archive to read."""
 
     def download(self) -> Arrays:
-        """The arrays; raises where their fingerprint is another one."""
+        """The arrays; raises DownloadError if the fingerprint is wrong."""
         files = [self._file(self.base + name) for name in self.files]
         try:
             arrays = self.read(files)
         except (ValueError, TypeError, OverflowError) as error:
             raise DownloadError(
-                f"what came from {self.base} is no such data, perhaps a page of text ({error})"
+                f"the download from {self.base} is not in the expected format ({error})"
             ) from error
         if fingerprint(arrays) != self.content:
             raise DownloadError(
-                f"what came from {self.base} differs from the data that the papers' figures are "
-                "about: its SHA-256 is not the one known"
+                f"the download from {self.base} differs from the data of the benchmarks: it does "
+                "not have the expected SHA-256"
             )
         return arrays
 
@@ -85,7 +85,7 @@ CONTENT = {
     "movielens_100k": "27efc5041af868c7d638679e2675002fd0ab7889e675902166aad8033aa7212a",
     "movielens_1m": "272dc803dfd7d75fe8cde41fc071ce7f015854e7aa98b5c792cd334b98d41e36",
 }
-"""The fingerprints of the sets."""
+"""The fingerprints of the data sets."""
 
 
 def _libsvm(

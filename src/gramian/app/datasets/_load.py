@@ -1,4 +1,4 @@
-"""Sets by name: from a folder, from earlier downloads, from their public homes."""
+"""Load data sets by name from a folder, from earlier downloads, or from their public sources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Dataset:
     X : array or CSR matrix of shape (n_samples, n_features), float64
     y : array of shape (n_samples,), int64
         Classes 0, 1, …
-    X_test, y_test : the same of the test part, None where none is standard
+    X_test, y_test : the same for the standard test set, None if there is none
     extra : dict of arrays
         Other arrays: `parameters` of a rolled sheet, `must_link` and `cannot_link`, the `pairs` of
         faces.
@@ -54,9 +54,9 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of items by users, one in each row; ids are numbers or strings.
+    """Ratings of items by users, one per row; ids are numbers or strings.
 
-    `timestamp` is in Unix seconds, None where it is not known.
+    `timestamp` is in Unix seconds, None if it is not known.
     """
 
     name: str
@@ -69,22 +69,22 @@ class Ratings:
 
     @property
     def triples(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        """(users, items, ratings), as the estimators of `gramian.completion` take them."""
+        """(users, items, ratings), the input format of the estimators of `gramian.completion`."""
         return self.user, self.item, self.rating
 
 
 def load(name: str, *, data: Folder | None = None, download: bool = False) -> Dataset:
-    """A labelled set.
+    """Load a labelled data set.
 
     Parameters
     ----------
     name : str
-        One of `available()`, or of a file ``name.npz`` of your own.
+        A name in `available()`, or the name of your own file ``name.npz``.
     data : path
         A folder of npz files, searched before that of GRAMIAN_DATA and earlier downloads.
     download : bool
-        Download a set that is in none of these, verify it, and store it in the folder that
-        GRAMIAN_CACHE names, default the user's cache.
+        Download a data set that is not found in these folders, verify it, and store it in the
+        folder given by GRAMIAN_CACHE, by default the user's cache.
     """
     arrays = load_arrays(name, data=data, download=download)
     if "user" in arrays:
@@ -98,7 +98,7 @@ def load(name: str, *, data: Folder | None = None, download: bool = False) -> Da
 
 
 def load_ratings(name: str, *, data: Folder | None = None, download: bool = False) -> Ratings:
-    """A set of ratings; the parameters are those of `load`."""
+    """Load ratings; the parameters are those of `load`."""
     arrays = load_arrays(name, data=data, download=download)
     if not {"user", "item", "rating"} <= arrays.keys():
         raise ValueError(f"data set {name!r} has no ratings: call load({name!r})")
@@ -119,7 +119,7 @@ def load_ratings(name: str, *, data: Folder | None = None, download: bool = Fals
 def load_arrays(
     name: str, *, data: Folder | None = None, download: bool = False
 ) -> dict[str, NDArray[Any]]:
-    """Every array of a set as it is stored; beware of small integer types, which wrap around."""
+    """All arrays of a data set with their stored dtypes; small integer types can overflow."""
     entry = CATALOGUE.get(name) if isinstance(name, str) else None
     if entry is not None and entry.make is not None:
         return entry.make()

@@ -1,4 +1,4 @@
-"""Interactive pages: draw links, name samples or rate items, and see the model that follows.
+"""Interactive pages to draw links, label samples or rate items; the model is refitted each time.
 
 Pages are served on the local machine only, at an address with a secret token.
 """

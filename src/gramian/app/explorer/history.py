@@ -24,7 +24,7 @@ class History(Generic[State]):
     """The states of a session in the order in which they were made; one of them is current.
 
     A subclass calls `_begin` with its first state, `_commit` after each change, reads `_now`, and
-    lists what a page may ask for in `_actions`.
+    lists the actions that a page may request in `_actions`.
     """
 
     version = 0
@@ -55,7 +55,7 @@ class History(Generic[State]):
             self.go_to(self._at - 1)
 
     def go_to(self, place: Any) -> None:
-        """Restore the state after so many changes, earlier or later than the current one."""
+        """Restore the state after the given number of changes, before or after the current one."""
         with self.lock:
             whole = isinstance(place, int) and not isinstance(place, bool)
             if not whole or not 0 <= place < len(self._steps):
@@ -64,7 +64,7 @@ class History(Generic[State]):
             self.version += 1
 
     def change(self, action: str, given: dict[str, Any]) -> None:
-        """Do what a page asks for."""
+        """Perform an action that a page requests."""
         with self.lock:
             if action in ("undo", "go"):
                 seen = given.get("version")  # a page undoes only a change that it has shown

@@ -39,9 +39,9 @@ class Named:
     i: int
     name: str
     foreseen: bool | None
-    """Whether the metric predicted it before it was given; None where there was no metric yet."""
+    """Whether the metric predicted the class before it was given; None if there was no metric."""
     by_euclid: bool | None
-    """Whether k-NN by Euclidean distance did."""
+    """Whether k-NN with the Euclidean distance predicted it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Learned:
     fitted: Any
     """The metric; None until two classes have samples."""
     view: Array
-    """The samples in two dimensions as the metric sees them."""
+    """The samples mapped by the metric, in two dimensions."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class MetricSession(SampleSession[Learned]):
     Raises
     ------
     TimeoutError
-        Where a change has no metric to show after `patience`.
+        If no metric is available after `patience` seconds.
     """
 
     X: Any
@@ -246,7 +246,9 @@ class MetricSession(SampleSession[Learned]):
         return learned, plain
 
     def _projected(self, fitted: Any) -> Array:
-        """The samples in two dimensions; a metric of rank 1 is drawn against a plain direction."""
+        """The samples in two dimensions; a metric of rank 1 is drawn against the second principal
+        direction of the samples.
+        """
         if fitted is None:
             return self.places
         mapped = self._mapped(fitted)

@@ -20,13 +20,14 @@ from gramian.completion import NuclearCompletion
 Array = NDArray[np.floating]
 
 YOU = "you"
-"""The id of the row that is rated by hand, where no user of the model has it."""
+"""The id of the new user, if no user of the model has it."""
 
 TOP, CLOSE = 10, 200
-"""Items recommended; the most rated ones, of which one is asked for."""
+"""Number of recommended items, and number of the most rated items among which the page asks for
+one."""
 
 MOST_STEPS = 12
-"""Distinct ratings up to which a page offers each of them: half stars have 10."""
+"""Number of distinct ratings up to which a page offers all of them: half stars have 10."""
 
 
 def scale_of(ratings: Array) -> list[float]:
@@ -39,7 +40,7 @@ def scale_of(ratings: Array) -> list[float]:
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """The name, with a number behind it where another has it."""
+    """The name, followed by a number if it is already taken."""
     numbered = (f"{name} {number}" for number in itertools.count(2))
     return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
@@ -52,7 +53,7 @@ class Rated:
     value: float
     predicted: float
     mean: float
-    """What the mean of the item's ratings, and of all where it has few, predicts."""
+    """The prediction by the mean of the item's ratings, shrunk to the mean of all ratings."""
 
 
 @dataclass
@@ -100,7 +101,7 @@ class RatingSession(History[tuple[Rated, ...]]):
     # --- changes -----------------------------------------------------------------------
 
     def rate(self, item: Any, value: Any) -> None:
-        """Rate an item, anew where it was rated before."""
+        """Rate an item; replaces an earlier rating."""
         with self.lock:
             item = sample_number(item, len(self.items), "item")
             real = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -175,7 +176,7 @@ class RatingSession(History[tuple[Rated, ...]]):
             return {"rows": [int(free[doubt.argmax()])]}
 
     def download(self, name: str) -> bytes | None:
-        """A table to keep."""
+        """A table to download."""
         if name == "ratings.csv":
             rows = [[self.you, self.items[one.item], one.value] for one in self.rated]
             return table(["user", "item", "rating"], rows)

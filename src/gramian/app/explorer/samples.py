@@ -55,13 +55,13 @@ class SampleSession(History[State]):
         self.mark_all([(i, name)])
 
     def _mark_rows(self, given: dict[str, Any]) -> None:
-        """Do what a page asks for: name the samples among its rows that have no class yet."""
+        """Name those of the requested samples that have no class yet."""
         rows = sample_numbers(given.get("rows"), self.size)
         free = [i for i in rows if i not in self.marks]
         self.mark_all([(i, str(given.get("name", ""))) for i in free or rows])
 
     def _checked(self, given: list[tuple[Any, str]]) -> dict[int, str]:
-        """New samples and their classes; raises where one has no name or a class already."""
+        """New samples and their classes; raises ValueError for an empty name or a known class."""
         new: dict[int, str] = {}
         for i, name in given:
             i, name = sample_number(i, self.size), str(name).strip()
@@ -88,7 +88,7 @@ class SampleSession(History[State]):
         return self.names or [str(k) for k in range(self.size)]
 
     def _place(self, X: Any) -> None:
-        """Check the names, and take the two leading principal directions as positions."""
+        """Check the names, and compute positions from the two leading principal directions."""
         self.size = X.shape[0]
         self.names = checked_names(self.names, self.size)
         self.places = unit_square(two_directions(X))

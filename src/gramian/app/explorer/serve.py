@@ -46,10 +46,10 @@ def explore(
     X : array, sparse matrix or frame of shape (n_samples, n_features), or a fitted completion
         Images of shape (n_samples, height, width) are shown under the pointer.
     y : labels of shape (n_samples,), optional
-        Known classes, for a metric: "", None or NaN where one is not known. −1 is a class like any
-        other, unless `unknown` says otherwise.
+        Known classes, for a metric: "", None or NaN if unknown. −1 is an ordinary class unless it
+        is passed as `unknown`.
     n_clusters : int
-    model : NPKL or the like, or a metric learner, optional
+    model : NPKL, PCP or RegPCP, or a metric learner, optional
         Not fitted; its parameters are used.
     names : sequence, optional
         Names of the samples, one for each; default the index of a frame.
@@ -60,7 +60,7 @@ def explore(
         in y. Later changes have a second each.
     title : str, optional
     port : int
-        0 takes one that is free.
+        0 selects a free port.
     open_browser : bool
 
     Returns
@@ -70,7 +70,7 @@ def explore(
     Raises
     ------
     TimeoutError
-        Where there is nothing to show after `time_limit`.
+        If there is no result after `time_limit` seconds.
     """
     session = _session(X, y, n_clusters, model, names, unknown, time_limit)
     called = title or ("ratings" if isinstance(session, RatingSession) else "samples")
@@ -104,12 +104,12 @@ def _session(
         session.mark_all(known_classes(y, samples.shape[0], unknown), time_limit)
         return session
     if y is not None:
-        raise ValueError("y goes with model=, a metric learner such as gm.metric.KTA()")
+        raise ValueError("y requires model=, a metric learner such as gm.metric.KTA()")
     return Session(X, n_clusters, model, called, time_limit=time_limit, frame=frame)
 
 
 def known_classes(y: Any, size: int, unknown: Any = None) -> list[tuple[int, str]]:
-    """The samples whose class is known, and what it is."""
+    """The samples with known classes, and their classes."""
     if y is None:
         return []
     labels = list(y)

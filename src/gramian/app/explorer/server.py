@@ -24,7 +24,7 @@ MOST = 1_000_000
 """Size limit of a request in bytes: the numbers of 50,000 selected samples take 350,000."""
 
 REQUEST_SECONDS = 30.0
-"""Time for a request to arrive whole, and for its answer to be taken."""
+"""Time limit in seconds to receive a request, and to send its answer."""
 
 MOST_CONNECTIONS = 64
 """Connections that are open at a time."""
@@ -49,7 +49,7 @@ class Page:
     before : fitted pipeline, optional
         The steps that transformed the samples before the session, saved before its model.
     port : int
-        0 takes one that is free.
+        0 selects a free port.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Page:
             self._server.server_close()
 
     def stop(self) -> None:
-        """End what `start` began."""
+        """Stop the server."""
         if self._thread is not None:
             self._server.shutdown()
             self._thread.join()
@@ -126,7 +126,7 @@ class Page:
         return self.session.state()
 
     def download(self, name: str) -> bytes:
-        """A file to keep."""
+        """A file to download."""
         found = self.session.download(name)
         if found is not None:
             return found
@@ -146,7 +146,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(*given)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread; close the connection where too many are open."""
+        """Answer in a thread; close the connection if too many are open."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -160,7 +160,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Arriving(io.RawIOBase):
-    """The bytes of a connection until a deadline, however slowly they come."""
+    """The bytes of a connection, with a deadline for all reads together."""
 
     def __init__(self, connection: socket) -> None:
         self.connection, self.deadline = connection, 0.0
@@ -190,7 +190,7 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
             self.rfile = io.BufferedReader(self._arriving)
 
         def handle_one_request(self) -> None:
-            """A request that has to arrive whole before the deadline: it ends the connection."""
+            """Handle a request; close the connection if it is not complete before the deadline."""
             self._arriving.deadline = clock.now() + REQUEST_SECONDS
             super().handle_one_request()
 
@@ -231,7 +231,7 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
             self._reply(lambda: page.change(place, given))
 
         def _place(self) -> str | None:
-            """What is asked for, after the token; None where the request is not from our page."""
+            """The path after the token; None if the request is not from our page."""
             own = {f"127.0.0.1:{page.port}", f"localhost:{page.port}"}
             origin = self.headers.get("Origin")
             from_us = origin is None or origin.removeprefix("http://") in own
@@ -245,7 +245,7 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
             return path[len(start) :].decode("utf-8", "replace")
 
         def _reply(self, make: Callable[[], Any], keep_as: str | None = None) -> None:
-            """Answer with what a function returns, or with the reason why it refuses."""
+            """Answer with the result of a function, or with the message of its error."""
             try:
                 found = make()
             except (ValueError, TypeError, TimeoutError) as refusal:

@@ -42,10 +42,11 @@ Labels = NDArray[np.integer]
 
 MUST, CANNOT = "must", "cannot"
 ASKED = 2000
-"""Pairs looked at for the one that is least certain."""
+"""Number of random pairs among which the least certain one is selected."""
 
 QUICK = 1000
-"""Samples whose graph is factorised in a part of a second, however dense the factor is."""
+"""Number of samples up to which a graph is factorised in less than a second, even if the factor is
+dense."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ class Clusters:
     fitted: Any
     labels: Labels
     view: Array
-    """The samples in two dimensions as the kernel sees them."""
+    """The samples in the feature space of the kernel, in two dimensions."""
 
 
 def _waves(laplacian: Any, count: int) -> Array:
     """The smoothest eigenvectors of a graph, to about 1e-6.
 
-    By Lanczos with products that end at the time limit: no factorisation of a large graph does.
+    Uses Lanczos, because products stop at the time limit and a factorisation does not.
     """
     n = laplacian.shape[0]
     if n <= QUICK or connected_components(laplacian, directed=False)[0] > 1:
@@ -112,8 +113,7 @@ class Session(SampleSession[Clusters]):
     Raises
     ------
     TimeoutError
-        Where the graph takes longer than `time_limit`, or a change has nothing to show after
-        `patience`.
+        If the graph takes longer than `time_limit`, or a change has no result after `patience`.
     """
 
     X: Any
@@ -163,7 +163,7 @@ class Session(SampleSession[Clusters]):
     # --- changes -----------------------------------------------------------------------
 
     def add(self, i: int, j: int, kind: str) -> None:
-        """Link two samples, and refit; refused where it contradicts the other links."""
+        """Link two samples and refit; raises ValueError if it contradicts the other links."""
         self.add_all([(i, j, kind)])
 
     def add_all(self, given: list[tuple[int, int, str]], time_limit: float | None = None) -> None:
@@ -212,7 +212,7 @@ class Session(SampleSession[Clusters]):
         self._commit(text, Clusters(links, marks, fitted, labels, view), started)
 
     def _refit(self, links: tuple[Link, ...], new: list[Link], limit: float) -> tuple[Any, Labels]:
-        """The kernel of all links; the clusters of the graph until two samples are apart."""
+        """The kernel of all links; without a cannot-link, the clusters of the graph."""
         if not new:
             return self.fitted, self.labels
         with fitting_within(limit, type(self._blank).__name__):
@@ -237,7 +237,7 @@ class Session(SampleSession[Clusters]):
         return KMeans(self.n_clusters, n_init=10, random_state=0)
 
     def _new(self, given: list[tuple[Any, Any, str]]) -> list[Link]:
-        """The links among the given ones that are not there yet, checked."""
+        """Those of the given links that are new, validated."""
         known = {(frozenset((link.i, link.j)), link.kind) for link in self.links}
         new = []
         for i, j, kind in given:
@@ -293,7 +293,7 @@ class Session(SampleSession[Clusters]):
         )
 
     def _reasons(self) -> dict[str, str]:
-        """For each link that the clusters do not keep, by its number, why."""
+        """The reason for each link, by its number, that the clusters do not satisfy."""
         return {
             str(k): self._reason(link)
             for k, link in enumerate(self.links)
@@ -390,7 +390,7 @@ def pairs_of(links: Sequence[Link]) -> dict[str, Any]:
 
 
 def renumbered(labels: Labels, before: Labels, count: int) -> Labels:
-    """New numbers of clusters, such that as many samples as possible keep the number they had."""
+    """The clusters renumbered so that as many samples as possible keep their previous number."""
     common = np.zeros((count, count))
     np.add.at(common, (labels, before), 1)
     numbers: Labels = linear_sum_assignment(common, maximize=True)[1]

@@ -23,7 +23,7 @@ Array = NDArray[np.floating]
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
-    """A table as CSV, without cells that a spreadsheet takes for formulas."""
+    """A table as CSV, with formulas escaped."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -40,12 +40,12 @@ CARD_COLUMNS = 8
 
 @contextmanager
 def fitting_within(seconds: float, what: str) -> Iterator[None]:
-    """Fit with a limit. Warnings are left out: the certificate says how the fit ended.
+    """Fit with a time limit. Warnings are suppressed: the certificate states how the fit ended.
 
     Raises
     ------
     TimeoutError
-        Where the limit ends before there is a model.
+        If there is no model within the limit.
     """
     with warnings.catch_warnings(), clock.budget(seconds) as budget:
         warnings.simplefilter("ignore")
@@ -71,14 +71,14 @@ def checked_names(names: Sequence[Any] | None, size: int) -> list[str] | None:
 
 
 def sample_number(k: Any, size: int, what: str = "sample") -> int:
-    """The number of a sample or an item, as it comes from a page."""
+    """The validated number of a sample or an item from a request."""
     if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < size:
         raise ValueError(f"there is no {what} {k!r}: they are 0 to {size - 1}")
     return k
 
 
 def sample_numbers(rows: Any, size: int) -> list[int]:
-    """The numbers of several samples, each once, as they come from a page."""
+    """The validated numbers of several samples from a request, without duplicates."""
     if not isinstance(rows, list):
         raise ValueError("rows must be a list of sample numbers")
     return list(dict.fromkeys(sample_number(k, size) for k in rows))
@@ -111,7 +111,7 @@ def _cell(value: Any) -> str:
 
 
 def unit_square(places: Array) -> Array:
-    """Places in a square of side 2 about 0, both directions alike."""
+    """Positions scaled to a square of side 2 around 0, by the same factor in both directions."""
     places = flat(np.asarray(places, dtype=float))
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
     half = float(np.ptp(places, axis=0).max()) / 2 or 1.0
@@ -120,12 +120,12 @@ def unit_square(places: Array) -> Array:
 
 
 def next_view(places: Array, before: Array) -> Array:
-    """Places in the unit square, turned and mirrored to lie as near as possible to those before."""
+    """Positions in the unit square, rotated and reflected to be close to the previous ones."""
     return unit_square(turned_to(places, before))
 
 
 def proof(fitted: Any, otherwise: str) -> dict[str, str]:
-    """The certificate of a model: a few words, and in full; `otherwise` where there is no model."""
+    """The certificate of a model, short and in full; `otherwise` if there is no model."""
     if fitted is None:
         return {"proof": "", "certificate": otherwise}
     found = fitted.certificate_

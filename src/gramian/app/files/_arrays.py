@@ -19,15 +19,15 @@ from gramian.app.files._errors import FileError, NameOfFile, claim, parsing
 from gramian.app.files._source import Source
 
 KINDS = "biufUS"
-"""Truth values, whole numbers, numbers, and strings of characters or bytes."""
+"""Allowed NumPy dtype kinds: booleans, integers, floats, and strings of characters or bytes."""
 
 NPZ_NAMES = "columns"
-"""The array of an NPZ file that has the names of the columns."""
+"""The array of an NPZ file with the names of the columns."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The arrays of an NPZ file, each read when it is asked for."""
+    """The arrays of an NPZ file, each read on request."""
 
     path: NameOfFile
     zip: zipfile.ZipFile
@@ -57,7 +57,7 @@ class Archive:
 
     @property
     def tables(self) -> list[str]:
-        """The arrays that can be the table: X, or those of two dimensions."""
+        """Candidates for the table: the array X, or all arrays of two dimensions."""
         if "X" in self.names:
             return ["X"]
         return [name for name in self.names if len(self.shape(name)) == 2]
@@ -72,7 +72,7 @@ class Archive:
         return self.tables[0]
 
     def column_names(self, size: int) -> list[str] | None:
-        """The names of the columns of the table, where the archive has them."""
+        """The names of the columns of the table, None if the archive has none."""
         if NPZ_NAMES not in self.names or self.shape(NPZ_NAMES) != (size,):
             return None
         return unique_names(self.path, [str(name) for name in self.array(NPZ_NAMES).tolist()])

@@ -1,4 +1,4 @@
-"""Excel, JSON, Parquet and Feather: tables whose cells have types."""
+"""Excel, JSON, Parquet and Feather: tables with typed cells."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class TypedFrame:
     rows: int
     layout: tuple[str, ...]
     read: Callable[[Sequence[int]], list[Any]]
-    """Columns by their places, each a list or an array of cells, None where one is missing."""
+    """Columns by their positions, each a list or an array of cells, None for missing cells."""
     places: list[str] | None = None
-    """Where each row is, for messages; default "row" and its number."""
+    """The location of each row, for messages; default "row" and its number."""
 
     def values(
         self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
@@ -71,7 +71,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
-    """The sheet asked for, by default the largest, after a title where there is one."""
+    """The requested sheet, by default the largest, without a title above the table."""
     claim(source.path, 20.0 * source.stored, f"{source.stored:,} bytes of cells", "write it as CSV")
     library("openpyxl", "reading Excel files", "excel")
     pandas = library("pandas", "reading Excel files")
@@ -101,7 +101,7 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
 
 
 def _chosen(source: Source, sheets: dict[str, Any]) -> str:
-    """The sheet asked for, by name or by number from 1; by default the one with the most cells."""
+    """The requested sheet, by name or by number from 1; by default the one with the most cells."""
     asked, names = source.options.sheet, list(sheets)
     if not names or asked in names:
         return asked or ""
@@ -121,7 +121,7 @@ def _chosen(source: Source, sheets: dict[str, Any]) -> str:
 
 
 def json_frame(source: Source) -> TypedFrame:
-    """One object a line, or a list of them; the cells that an object lacks are missing."""
+    """A table from one object per line, or a list of objects; absent keys are missing cells."""
     path = source.path
     claim(path, 8.0 * source.size, f"{source.size:,} bytes of JSON", "write it as Parquet")
     objects = list(_objects(source))
@@ -143,7 +143,7 @@ def json_frame(source: Source) -> TypedFrame:
 
 
 def _objects(source: Source) -> Iterator[tuple[str, Any]]:
-    """The rows and their places, of a list on one line or several, or of one object a line."""
+    """The rows and their locations, from a list of objects or from one object per line."""
     lines = [(number, line) for number, line in source.lines() if line.strip()]
     if re.match(r"\s*\[\s*(\{|$)", lines[0][1] if lines else ""):
         text = "\n".join(line for _, line in lines)
@@ -162,7 +162,7 @@ def _loaded(path: NameOfFile, text: str, where: str) -> Any:
 
 
 def arrow_frame(source: Source) -> TypedFrame:
-    """The columns of a Parquet or Feather file, each read when it is asked for."""
+    """The columns of a Parquet or Feather file, each read on request."""
     path, format = source.path, source.format
     what = f"reading {format.capitalize()}"
     arrow, reader = library("pyarrow", what), library(f"pyarrow.{format}", what)
@@ -221,7 +221,7 @@ def _from_arrow(path: NameOfFile, arrow: Any, column: Any, name: str) -> Any:
 
 
 def _column(cells: Any, as_text: bool) -> Values:
-    """Numbers where all cells are such, otherwise text; None where a cell is missing."""
+    """Numbers if all cells are numbers, otherwise text; None for missing cells."""
     kind = cells.dtype.kind if isinstance(cells, np.ndarray) else "O"
     if kind in "iu" and cells.max(initial=0) < 2**63:
         return np.asarray(cells, dtype=np.int64)

@@ -19,13 +19,13 @@ Values = NDArray[Any]
 DECIMAL = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 TRUTH = {"true": 1.0, "false": 0.0}
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
-"""How the text of a formula begins, with the apostrophes of an escaped one."""
+"""The first characters of a formula, including the apostrophes of an escaped one."""
 
 TEXT_BYTES = 64
-"""Bytes of memory that a text takes, as an estimate."""
+"""Estimated memory of a text in bytes."""
 
 EXACT = 2.0**53
-"""The whole numbers below it are exact in float64."""
+"""Integers below this are exact in float64."""
 
 
 class Frame(Protocol):
@@ -39,17 +39,17 @@ class Frame(Protocol):
     def headed(self) -> bool: ...
     @property
     def layout(self) -> tuple[str, ...]:
-        """Where the names are, and how the cells are separated."""
+        """The location of the header, and the separator of the cells."""
 
     @property
     def rows(self) -> int: ...
     def values(
         self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
     ) -> list[Values]:
-        """Some columns; those `as_text` as they are spelled, those `as_ids` for `settled`."""
+        """Some columns; those in `as_text` as unparsed text, those in `as_ids` for `settled`."""
 
     def place(self, row: int) -> str:
-        """Where a row is, for messages."""
+        """The location of a row, for messages."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,16 @@ class Header:
     Attributes
     ----------
     names : list of str
-        "x0", "x1", … where the file has no names.
+        "x0", "x1", … if the file has no names.
     named : bool
-        Whether the names are those of the file.
+        Whether the names come from the file.
     """
 
     names: list[str]
     named: bool
 
     def places(self, path: NameOfFile, columns: Sequence[str]) -> list[int]:
-        """Where columns are, by name, or by number where the file has no names."""
+        """The positions of columns, given by name, or by number if the file has no names."""
         return [self._place(path, name) for name in columns]
 
     def _place(self, path: NameOfFile, name: str) -> int:
@@ -87,7 +87,7 @@ class Header:
 
 
 def find(frame: Frame, columns: Sequence[str]) -> list[int]:
-    """The places of columns of a frame."""
+    """The positions of columns of a frame."""
     return Header(frame.names, frame.headed).places(frame.path, columns)
 
 
@@ -98,7 +98,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def unique_names(path: NameOfFile, names: Sequence[str]) -> list[str]:
-    """The names, with x0, x1, … for empty ones; raises where two are the same."""
+    """The names, with x0, x1, … for empty ones; raises FileError for duplicates."""
     given = [name.strip() or f"x{place}" for place, name in enumerate(names)]
     seen: set[str] = set()
     for name in given:
@@ -115,7 +115,7 @@ def counted_names(path: NameOfFile, size: int) -> list[str]:
 
 
 def claim_columns(frame: Frame, numbers: int, texts: int) -> None:
-    """Raise before columns are read that would take too much memory."""
+    """Raise FileError if the columns would take too much memory, before they are read."""
     claim(
         frame.path,
         frame.rows * (8.0 * numbers + TEXT_BYTES * texts),
@@ -125,7 +125,7 @@ def claim_columns(frame: Frame, numbers: int, texts: int) -> None:
 
 
 def numbers(values: Values) -> tuple[NDArray[np.float64], int | None]:
-    """Values as numbers, and the place of the first that is text."""
+    """Values as numbers, and the index of the first text."""
     if values.dtype != object:
         return values.astype(np.float64), None
     found = np.full(values.size, np.nan)
@@ -140,7 +140,7 @@ def numbers(values: Values) -> tuple[NDArray[np.float64], int | None]:
 
 
 def number_of(cell: str) -> float | None:
-    """The number that a cell spells, None where it is text."""
+    """The number in a cell, None if it is text."""
     if "_" in cell:  # which Python allows in a number
         return None
     if cell.strip().lower() in TRUTH:
@@ -159,9 +159,9 @@ def missing(values: Values) -> NDArray[np.bool_]:
 
 
 def settled(path: NameOfFile, values: Values) -> Values:
-    """Labels or ids without gaps: whole numbers as int64, other numbers as float64, or strings.
+    """Labels or ids without missing values, as int64, float64 (other numbers) or strings.
 
-    Whole numbers that int64 cannot hold, or with leading zeros, stay strings: as numbers, two of
+    Integers that int64 cannot represent, or with leading zeros, stay strings: as numbers, two of
     them could become equal.
     """
     values = compact(values)
@@ -178,7 +178,7 @@ def settled(path: NameOfFile, values: Values) -> Values:
 
 
 def compact(values: Values) -> Values:
-    """Whole numbers in place of texts, if these can be restored from them."""
+    """Texts converted to integers, if the texts can be restored from them."""
     if values.dtype != object:
         return values
     try:
@@ -194,7 +194,7 @@ def compact(values: Values) -> Values:
 
 
 def strings(path: NameOfFile, values: Iterable[str]) -> NDArray[np.str_]:
-    """An array of strings; raises where the longest would make it too large."""
+    """An array of strings; raises FileError if the longest string makes it too large."""
     cells = [cell.strip() for cell in values]
     longest = max(map(len, cells), default=0)
     claim(
@@ -207,7 +207,7 @@ def strings(path: NameOfFile, values: Iterable[str]) -> NDArray[np.str_]:
 
 
 def as_spelled(values: Values) -> NDArray[np.object_]:
-    """Cells as text, None where they are missing."""
+    """Cells as text, None for missing cells."""
     found, gone = np.empty(values.size, dtype=object), missing(values)
     whole = values.dtype.kind == "f" and bool((values[~gone] % 1 == 0).all())
     found[:] = [
@@ -218,9 +218,9 @@ def as_spelled(values: Values) -> NDArray[np.object_]:
 
 
 def escaped(cell: Any) -> Any:
-    """A cell with an apostrophe before it where a spreadsheet would take its text for a formula.
+    """A cell, prefixed with an apostrophe if a spreadsheet would interpret it as a formula.
 
-    Numbers stay as they are. `unescaped` gives the text back.
+    Numbers are not changed. `unescaped` is the inverse.
     """
     if not isinstance(cell, str) or FORMULA.match(cell) is None or number_of(cell) is not None:
         return cell

@@ -26,10 +26,10 @@ class TextColumn:
     cell: str
     """The first text in it."""
     place: str
-    """Where that is."""
+    """Its location."""
     kind: str
-    """What it looks like: "names" (no two alike), "dates", "categories", "numbers" (a few cells
-    are text), "amounts" (numbers with a sign or a unit) or "text"."""
+    """Its apparent content: "names" (all different), "dates", "categories", "numbers" (a few cells
+    are text), "amounts" (numbers with a currency sign or a unit) or "text"."""
 
 
 class TextColumnsError(FileError):
@@ -72,7 +72,7 @@ def writing(path: NameOfFile) -> Iterator[None]:
 
 @contextmanager
 def parsing(path: NameOfFile, format: str) -> Iterator[None]:
-    """Turn any exception of another library's parser into a `FileError`."""
+    """Convert any exception of another library's parser to a `FileError`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -90,7 +90,7 @@ def parsing(path: NameOfFile, format: str) -> Iterator[None]:
 
 
 def claim(path: NameOfFile, need: float, what: str, remedy: str) -> None:
-    """Raise where the arrays of a file would take more than half of the memory."""
+    """Raise FileError if the arrays of a file would take more than half of the memory."""
     try:
         check_memory(need, f"{path} holds {what}", remedy)
     except ValueError as reason:
@@ -98,7 +98,7 @@ def claim(path: NameOfFile, need: float, what: str, remedy: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value of a file as a message shows it: short, on one line."""
+    """A value of a file formatted for a message: short, on one line."""
     text = str(value)
     return repr(text if len(text) <= 40 else text[:39] + "…")
 

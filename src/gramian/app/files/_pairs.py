@@ -28,9 +28,9 @@ def read_pairs(path: NameOfFile, format: Format = None) -> Pairs:
 
     Text has two numbers on each line, or three with the weight, separated by commas, semicolons or
     blanks; a header, blank lines and comments after # are allowed. Arrays and tables have two
-    columns or three. A column named weight or w is the weight, whatever its position. Of a sparse
-    matrix, each stored nonzero is a pair, and the values are the weights except where all are 1; of
-    a symmetric Matrix Market file, those on and below the diagonal.
+    columns or three. A column named weight or w is the weight, in any position. In a sparse matrix
+    each stored nonzero is a pair, and the values are the weights unless all are 1; in a symmetric
+    Matrix Market file only entries on and below the diagonal are used.
     """
     source = locate(path, format)
     with reading(path):
@@ -88,7 +88,7 @@ def _from_text(source: Source) -> Pairs:
 
 
 def _order(path: NameOfFile, names: Sequence[str]) -> list[int]:
-    """The places of the two samples of a pair and of their weight, by the header."""
+    """The positions of the columns of both samples and of the weight, from the header."""
     if len(names) == 3 and not names[0].strip():
         raise FileError(
             f"{path} begins with a column that has no name, as an index has: write it without"
@@ -116,7 +116,7 @@ def _from_array(
     weights: NDArray[Any] | None = None,
     places: Sequence[str] = (),
 ) -> Pairs:
-    """Check an array of pairs; `places` say where the rows are, for messages."""
+    """Check an array of pairs; `places` are the locations of the rows, for messages."""
     if found.ndim != 2 or found.shape[1] not in (2, 3) or found.dtype.kind not in "biuf":
         raise FileError(
             f"{path} holds {found.dtype} of shape {found.shape}, where (k, 2) sample numbers "

@@ -43,24 +43,24 @@ def read_ratings(
     Parameters
     ----------
     path : str or path
-        A table of three columns at least, also text separated by "::" as MovieLens has it; an NPZ
-        file of the arrays user, item and rating; an NPY file of three columns; or a sparse matrix,
-        whose indices are the ids.
+        A table with at least three columns, also text separated by "::" as in MovieLens; an NPZ
+        file with the arrays user, item and rating; an NPY file with three columns; or a sparse
+        matrix, whose indices are the ids.
     columns : three of str, optional
-        The names of the columns, or arrays, in that order, or their numbers from 0 where the file
-        has no names; default the first three. Two are enough without values.
+        The names of the columns, or arrays, in this order, or their numbers from 0 if the file
+        has no names; default the first three. Without values two are sufficient.
     format : str or ReadOptions, optional
         The format, by default detected.
     rated : bool
         Whether there are values; otherwise two columns are read, and the values are NaN.
     ids : collection of str
-        Known ids: a first line of such alone is not a header.
+        Known ids: a first line that only contains known ids is not a header.
     missing : {"error", "drop"}
-        Whether rows of a table that lack an id or a value are rejected or left out with a warning.
+        Whether rows of a table without an id or a value are rejected or skipped with a warning.
 
     Returns
     -------
-    rows, cols : arrays of int64, or of float64 or str where they are not whole numbers
+    rows, cols : arrays of int64, or of float64 or str if they are not integers
     values : array of float64
     """
     if columns is not None:
@@ -140,7 +140,7 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: 
 
 
 def _places(path: NameOfFile, header: Header, columns: Sequence[str]) -> list[int]:
-    """Where the columns are; raises where two are the same."""
+    """The positions of the columns; raises FileError if two are the same."""
     places = header.places(path, columns)
     if len(set(places)) < len(places):
         raise FileError(f"{path}: a row, a column and a value are three columns, not one")
@@ -148,7 +148,7 @@ def _places(path: NameOfFile, header: Header, columns: Sequence[str]) -> list[in
 
 
 def _from_npz(source: Source, columns: Sequence[str] | None, rated: bool) -> Triples | None:
-    """From three arrays; None where the file is one matrix."""
+    """Ratings from three arrays; None if the file is one matrix."""
     names = (NPZ_NAMES if columns is None else columns)[: 2 + rated]
     with archive(source) as arrays:
         if not set(names) <= set(arrays.names):

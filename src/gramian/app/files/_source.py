@@ -27,7 +27,7 @@ ENDINGS = {
     "svmlight": (".svm", ".svmlight", ".libsvm"),
     "matrix market": (".mtx",),
 }
-"""How the names of files end, by format."""
+"""File extensions by format."""
 FORMATS = tuple(ENDINGS)
 ALIASES = {"libsvm": "svmlight", "mtx": "matrix market", "xlsx": "excel", "jsonl": "json lines"}
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
@@ -36,7 +36,7 @@ GZIP = b"\x1f\x8b"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
         codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
-"""Byte order marks, those that begin with another one before it."""
+"""Byte order marks and encodings; a mark that starts with another mark comes before it."""
 CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 BANNER = "%%MatrixMarket"
 JSON_START = re.compile(r'\s*(\{"|\[\s*(\{|$))')
@@ -44,24 +44,24 @@ ARFF = re.compile(r"@relation\b", re.IGNORECASE)
 SVMLIGHT_LINE = re.compile(r"\s*[-+.\deE,]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
 LONGEST = 1 << 26
-"""Bytes of the longest line that is taken for text."""
+"""Length in bytes of the longest line that is accepted as text."""
 
 PIECE = 1 << 20
-"""Bytes that are read at a time."""
+"""Number of bytes read at a time."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file, where its name and its first lines do not say.
+    """How to read a file; None detects it from the name and the first lines.
 
     Attributes
     ----------
     format : str or None
         One of `FORMATS` or `ALIASES`; None detects it.
     header : bool or None
-        Whether the first row has the names of the columns; None detects it.
+        Whether the first row contains the names of the columns; None detects it.
     sheet : str or None
-        The sheet of an Excel file, by name or by number from 1; None takes the largest.
+        The sheet of an Excel file, by name or by number from 1; None selects the largest.
     """
 
     format: str | None = None
@@ -80,7 +80,7 @@ class Source:
     path: NameOfFile
     format: str = ""
     encoding: str = "utf-8"
-    """The encoding on disk; `open` gives UTF-8."""
+    """The encoding on disk; `open` converts to UTF-8."""
     start: int = 0
     """Bytes before the table: a byte order mark, a line with the separator, a title."""
     skipped: int = 0
@@ -99,7 +99,7 @@ class Source:
         return open(self.path, "rb") if self.content is None else io.BytesIO(self.content)
 
     def after(self, lines: int) -> Source:
-        """The same file without some lines at its beginning."""
+        """The same file without its first lines."""
         with self.open() as file:
             length = sum(len(file.readline(LONGEST)) for _ in range(lines))
         return replace(self, start=self.start + length, skipped=self.skipped + lines)
@@ -121,7 +121,7 @@ class Source:
         return self.stored if self.content is None else len(self.content)
 
     def count(self, mark: bytes) -> int:
-        """How often a byte occurs."""
+        """The number of occurrences of a byte."""
         return sum(piece.count(mark) for piece in self.pieces())
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -155,7 +155,7 @@ class Source:
 
 
 def locate(path: NameOfFile, format: Format) -> Source:
-    """The file, and its format: as given, by its ending, or from its first lines."""
+    """The file and its format: as given, by its extension, or detected from its first lines."""
     options = format if isinstance(format, ReadOptions) else ReadOptions(format)
     asked = ALIASES.get(options.format or "", options.format)
     if asked is not None and asked not in FORMATS:
@@ -181,7 +181,7 @@ def locate(path: NameOfFile, format: Format) -> Source:
 
 
 def _gunzipped(path: NameOfFile) -> bytes:
-    """The decompressed content; raises as soon as it is larger than memory can take."""
+    """The decompressed content; raises FileError as soon as it is too large for the memory."""
     content, stored = bytearray(), Path(path).stat().st_size
     with gzip.open(path) as file:
         while piece := file.read(PIECE):

@@ -25,7 +25,7 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
 def claim_sparse(path: NameOfFile, shape: tuple[int, int], stored: int) -> None:
-    """Raise before the parts of a sparse matrix take too much memory."""
+    """Raise FileError if a sparse matrix would take too much memory, before it is read."""
     rows, columns = shape
     claim(
         path,
@@ -126,7 +126,7 @@ def market_head(source: Source) -> MarketHead:
 
 
 def read_market(source: Source) -> NDArray[np.float64] | sp.csr_matrix:
-    """The matrix, sparse where it is stored so; a symmetric one whole.
+    """The matrix, sparse if it is stored as such; a symmetric one with both triangles.
 
     scipy 1.17 can crash on damaged files, so numpy reads the numbers.
     """

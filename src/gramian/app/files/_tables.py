@@ -1,4 +1,4 @@
-"""Samples in rows, with a label or without, from any file."""
+"""Read samples (rows), with or without labels, from any file."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ Numbers: TypeAlias = NDArray[np.float64] | sp.csr_matrix
 SVMLIGHT_LABEL = "label"
 
 FEW = 20
-"""Distinct texts up to which they are categories, and rows from which distinct ones are names."""
+"""Number of distinct texts up to which a column holds categories, and number of rows from which on
+a column of distinct texts holds names."""
 
 AMOUNT = re.compile(r"[^\w.,+-]{0,2}\s?[+-]?\d[\d.,' ]*\s?[^\W\d_]{0,3}[^\w.,]?")
-"""A number with a sign, a unit or marks of thousands."""
+"""A number with a currency sign, a unit or thousands separators."""
 
 FEW_TEXTS = 0.2
-"""The share of texts up to which a column is one of numbers."""
+"""The largest fraction of texts in a column of numbers."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,16 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Table:
-    """Samples and, where asked for or stored with them, their labels.
+    """Samples and, if requested or stored with them, their labels.
 
     Attributes
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        Float64, NaN where a cell was missing.
+        Float64, NaN for missing cells.
     columns : list of str
-        The names of the features; "x0", "x1", … where the file has none.
+        The names of the features; "x0", "x1", … if the file has none.
     y : array of shape (n_samples,) or None
-        Whole numbers as int64, other numbers as float64, all else as strings.
+        Integers as int64, other numbers as float64, everything else as strings.
     label : str or None
         The name of the label column.
     source : str
@@ -83,7 +84,7 @@ class Table:
     format : str
         One of `ReadOptions.format`.
     texts : dict of str to object array of shape (n_samples,)
-        The columns asked for as text, None where a cell was missing.
+        The columns requested as text, None for missing cells.
     """
 
     X: NDArray[np.float64] | sp.csr_matrix
@@ -111,12 +112,12 @@ def read_table(
     path : str or path
         A file in one of the formats of `ReadOptions`; text may be gzipped.
     label : str, optional
-        The column of labels: its name, or its number from 0 (or −1, the last) where the file has
+        The column of labels: its name, or its number from 0 (or −1, the last) if the file has
         no header. In NPZ files also the name of an array, default "y".
     drop : sequence of str
-        Columns to leave out.
+        Columns to omit.
     text : sequence of str
-        Columns to read as they are spelled, into `texts`.
+        Columns to read as unparsed text, into `texts`.
     format : str or ReadOptions, optional
         The format, by default detected.
     unknown : bool
@@ -136,7 +137,7 @@ def read_table(
 
 
 def read_column(path: NameOfFile, column: str, format: Format = None) -> NDArray[Any]:
-    """Read one column, of numbers or of strings; NaN or "" where a cell is missing."""
+    """Read one column of numbers or strings; NaN or "" for missing cells."""
     source = locate(path, format)
     with reading(path):
         columns = frame(source, [column])
@@ -157,7 +158,7 @@ def read_header(
     format : str or ReadOptions, optional
         The format, by default detected.
     expected : sequence of str
-        Names that tell that the first row is a header, where all cells below are text as well.
+        Names that identify the first row as a header even if all cells below are also text.
     """
     source = locate(path, format)
     with reading(path):
@@ -181,7 +182,7 @@ def read_header(
 
 
 def place_of(path: NameOfFile, row: int, format: Format = None) -> str:
-    """Where a row of samples is in its file, for messages: "line 12"."""
+    """The location of a sample in its file, for messages: "line 12"."""
     source = locate(path, format)
     with reading(path):
         columns = frame(source)
@@ -202,7 +203,7 @@ def read_matrix(path: NameOfFile, format: Format = None) -> Numbers:
 
 
 def _has_row_names(columns: Frame, first: Values) -> bool:
-    """Whether the first column has the names of the rows of a square matrix."""
+    """Whether the first column contains the names of the rows of a square matrix."""
     names = columns.names[1:]
     if len(names) != len(first) or numbers(first)[1] is None:
         return False
@@ -220,9 +221,10 @@ def _has_row_names(columns: Frame, first: Values) -> bool:
 
 
 def frame(source: Source, expected: Sequence[str] = (), ids: Collection[str] = ()) -> Frame | None:
-    """The columns of a file that has such; None for a file of arrays.
+    """The columns of a table; None for a file of arrays.
 
-    A first line of text with the names `expected` is a header, and one of `ids` alone is not.
+    A first line of text that contains `expected` names is a header; a first line that only contains
+    `ids` is not.
     """
     if source.format in ("csv", "tsv"):
         return text_frame(source, expected, ids)
@@ -269,7 +271,7 @@ def _from_frame(
 
 
 def _features(columns: Frame, names: list[str], values: list[Values]) -> NDArray[np.float64]:
-    """Columns as a matrix; raises for all columns of text at once, with what each looks like."""
+    """Columns as a matrix; raises one error that describes all columns of text."""
     X = np.empty((columns.rows, len(names)))
     texts = []
     for place, cells in enumerate(values):
@@ -288,7 +290,7 @@ def _features(columns: Frame, names: list[str], values: list[Values]) -> NDArray
 
 
 def looks_like(values: Values) -> str:
-    """What a column of text is: see `TextColumn.kind`."""
+    """The apparent content of a column of text: see `TextColumn.kind`."""
     cells = [text for cell in values if cell is not None and (text := str(cell).strip())]
     if cells and all(map(date_in, cells)):
         return "dates"

@@ -1,4 +1,4 @@
-"""CSV and TSV: the separator of cells, the header, and the columns by pandas."""
+"""CSV and TSV: detection of the separator and the header; pandas reads the columns."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
-"""Rows from which the layout is detected."""
+"""Number of rows used to detect the layout."""
 
 TITLE = 8
-"""Lines of a title at most."""
+"""Maximum number of lines of a title."""
 
 HEADER_CHANCE = 0.01
-"""The probability up to which a first row of texts that do not occur below is taken for a header:
-a row of data is misread in one of a hundred such files at most."""
+"""Largest probability, under the assumption that the first row is data, at which a first row of
+texts that do not occur below is interpreted as a header: at most 1 % of such rows are misread."""
 
 Record = tuple[int, list[str]]
-"""The number of a line, and the cells that begin there."""
+"""The number of a line, and the cells of the row that starts there."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TextFrame:
     names: list[str]
     decimal: str = "."
     above: bool = False
-    """Whether the names are those of a comment above the table."""
+    """Whether the names come from a comment above the table."""
 
     @property
     def path(self) -> NameOfFile:
@@ -75,11 +75,11 @@ class TextFrame:
 
     @cached_property
     def rows(self) -> int:
-        """The number of rows, each as wide as the first; a warning where some end early."""
+        """The number of rows, with a warning if some are shorter than the first."""
         return self._even_rows() or self._checked_rows()
 
     def _even_rows(self) -> int | None:
-        """The number of rows where every line has as many cells and none is quoted; None otherwise.
+        """The number of rows if all lines have equally many cells without quotes, otherwise None.
 
         Counting separators in blocks of the file takes a sixth of the time of splitting lines.
         """
@@ -108,7 +108,7 @@ class TextFrame:
         short: list[int] = []
         for line, cells in self.records():
             if len(cells) != width:
-                # the missing cells are the last ones, except where blanks separate them
+                # the missing cells are the last ones, unless cells are separated by blanks
                 early = self.headed and self.delimiter not in UNQUOTED and 1 < len(cells) < width
                 if not early:
                     raise self._unlike(line, len(cells))
@@ -132,7 +132,7 @@ class TextFrame:
         return rows
 
     def _unlike(self, line: int, cells: int) -> FileError:
-        """The error for a row of another width than the first."""
+        """The error for a row with another number of cells than the first."""
         widths = {len(row) for _, row in islice(self.records(), SAMPLED)}
         first = f"line {self.source.skipped + 1}" if self.source.skipped else "the first"
         remedy = "; make the rows alike"
@@ -143,7 +143,7 @@ class TextFrame:
 
     @property
     def _heads(self) -> int:
-        """Rows of the table that are its header."""
+        """The number of header rows of the table, 0 or 1."""
         return int(self.headed and not self.above)
 
     def records(self) -> Iterator[Record]:
@@ -180,7 +180,7 @@ class TextFrame:
             )
         if len(frame) != rows:
             raise FileError(
-                f"{self.path} has {rows:,} rows or {len(frame):,}, by the way its quotes and "
+                f"{self.path} has {rows:,} or {len(frame):,} rows, depending on how its quotes and "
                 "blanks are read: write it again with plain quotes"
             )
         found: dict[int, Values] = {}
@@ -194,7 +194,7 @@ class TextFrame:
 def text_frame(
     source: Source, expected: Sequence[str] = (), ids: Collection[str] = ()
 ) -> TextFrame:
-    """The layout of a file, from its first lines.
+    """Detect the layout of a file from its first lines.
 
     A first line with one of the names `expected` is a header; one whose cells are all `ids` is not.
     """
@@ -233,7 +233,7 @@ def has_header(
     decimal: str = ".",
     ids: Collection[str] = (),
 ) -> bool:
-    """Whether the first row of a table has the names of its columns."""
+    """Whether the first row of a table contains the names of its columns."""
     if source.options.header is not None:
         return source.options.header
     cells = [unescaped(cell.strip()) for cell in first]
@@ -258,7 +258,8 @@ def has_header(
 
 
 def counts_columns(row: list[str]) -> bool:
-    """Whether a row counts from 0, as pandas names columns, or after a text in steps, as years."""
+    """Whether a row contains equally spaced integers: 0, 1, … as in pandas, or for example years
+    after a text cell."""
     cells = [cell.strip() for cell in row]
     named = not cells[0] or _is_name(cells[0])
     numbers = cells[1:] if named else cells
@@ -273,8 +274,8 @@ def chance_of_new_values(first: list[str], later: list[list[str]]) -> float:
     """The probability that a first row of data has no value of the rows below, in any text column.
 
     By Good and Turing's estimate a row has a new value with the probability (s + 1)/(n + 1), where
-    s of the n values below occur once. 1 where the row cannot be a header: a number in it, a text
-    twice, or a value that occurs below.
+    s of the n values below occur once. 1 if the row cannot be a header: it contains a number, a
+    duplicate text, or a value that occurs below.
     """
     cells = [cell.strip() for cell in first]
     named = [place for place, cell in enumerate(cells) if cell]
@@ -293,7 +294,7 @@ def chance_of_new_values(first: list[str], later: list[list[str]]) -> float:
 
 
 def _without_counts(source: Source) -> Source:
-    """The file without a first line that counts its rows and features, as scikit-learn's have.
+    """The file without a first line with the numbers of rows and features, as in scikit-learn.
 
     The line has the number of rows, the number of features and the names of the classes, which the
     last column counts from 0.
@@ -318,7 +319,7 @@ def _without_counts(source: Source) -> Source:
 
 
 def _uncommented(source: Source) -> tuple[Source, list[str]]:
-    """The file without the lines above it that begin with #, and these."""
+    """The file without the leading lines that begin with #, and these lines."""
     texts = (line for _, line in source.lines())
     lines = list(takewhile(lambda line: line.startswith("#") or not line.strip(), texts))
     comments = [line for line in lines if line.strip()]
@@ -331,7 +332,7 @@ def _uncommented(source: Source) -> tuple[Source, list[str]]:
 def _names_above(
     comments: list[str], delimiter: str, first: list[str], later: list[list[str]], decimal: str
 ) -> list[str]:
-    """The names in the last comment, one for every column, where no other header follows."""
+    """The names in the last comment, one for every column, if no other header follows."""
     comment = comments[-1].lstrip("#").strip() if comments else ""
     names = comment.split() if delimiter == " " else [n.strip() for n in comment.split(delimiter)]
     width = max(map(len, [first, *later]))
@@ -359,7 +360,7 @@ def _untitled(
 
 
 def layout(source: Source, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
-    """How many rows of cells are a title, and whether the next is a header."""
+    """The number of rows that are a title, and whether the next row is a header."""
     count = 0
     while count < min(TITLE, len(rows) - 2) and _is_title(rows[count], len(rows[0])):
         count += 1
@@ -372,7 +373,7 @@ def layout(source: Source, rows: list[list[str]], expected: Sequence[str]) -> tu
 
 
 def _is_title(cells: list[str], width: int) -> bool:
-    """Whether a row has one cell of words, or two, above a table of more columns."""
+    """Whether a row has one or two nonempty cells of text, above a table of more columns."""
     filled = [cell for cell in cells if cell.strip()]
     few = len(filled) <= 1 or (len(cells) != width and len(filled) <= 2)
     numeric = any(re.search(r"\d", cell) and not any(map(str.isalpha, cell)) for cell in filled)
@@ -380,7 +381,7 @@ def _is_title(cells: list[str], width: int) -> bool:
 
 
 def _begins(rows: list[list[str]]) -> bool:
-    """Whether a table begins here: a header, each of its cells filled, above numbers."""
+    """Whether a table begins here: a header without empty cells, above numbers."""
     first, *later = rows
     filled = all(cell.strip() for cell in first)
     return filled and any(_is_header(first, later, decimal) for decimal in ".,")
@@ -392,7 +393,8 @@ def _warn_of_title(path: NameOfFile, count: int) -> None:
 
 
 def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
-    """A comma where numbers have one and none has a point; in quotes where it separates cells."""
+    """The decimal separator: a comma if numbers have commas and no points. If cells are separated
+    by commas, such numbers are quoted."""
     cells = [cell.strip() for row in rows for cell in row]
     commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
     if not commas or any("." in cell and number_of(cell) is not None for cell in cells):
@@ -406,7 +408,8 @@ def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
 
 
 def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
-    """The first that splits every line into as many cells, two at least, or none into more."""
+    """The first separator that splits all lines into equally many cells, at least two; otherwise
+    one with which no line has more cells than the first, or a comma."""
     best = ragged = ""
     for delimiter in reversed(DELIMITERS):
         widths = [len(cells) for _, cells in _records(path, iter(lines), delimiter)]
@@ -419,7 +422,7 @@ def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
 
 
 def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
-    """Whether a cell of the first row is text where later rows have numbers."""
+    """Whether a cell of the first row is text in a column whose later cells are numbers."""
     named = [place for place, cell in enumerate(first) if _is_name(cell)]
     if not later:
         return bool(named) and not any(number_of(cell) is not None for cell in first)
@@ -466,7 +469,7 @@ def _records(
 
 
 def _values(column: Any, decimal: str) -> Values:
-    """Numbers as they are; everything else as text, None where it is missing.
+    """Numbers unchanged; everything else as text, None for missing cells.
 
     The apostrophe of escaped formulas is removed. A number among texts gets a decimal point.
     """

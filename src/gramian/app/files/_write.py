@@ -1,4 +1,4 @@
-"""Tables into files, whole or not at all."""
+"""Write tables to files; a file is either complete or not written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_table(
     extra: Extra | None = None,
     escape: bool = True,
 ) -> None:
-    """Write a table in the format of the ending; an older file stays until the new one is whole.
+    """Write a table in the format of the extension; replaces an existing file when it is complete.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ def write_table(
     columns : sequence of str, optional
         The names of the d columns, default "x0", "x1", …; NPY files have none.
     first, extra : mappings of str to array of shape (n,), optional
-        More columns, of numbers or strings, before and after; arrays of their own in NPZ files.
+        Additional columns of numbers or strings, before and after; separate arrays in NPZ files.
     escape : bool
         Whether text in CSV and TSV files that begins with =, +, -, @, a tab or a line break, and is
-        no number, gets an apostrophe before it, so that a spreadsheet does not take it for a
-        formula. The readers of gramian remove it.
+        not a number, is prefixed with an apostrophe, so that a spreadsheet does not interpret it as
+        a formula. The readers of gramian remove the apostrophe.
     """
     ending = next((end for end in WRITTEN if str(path).lower().endswith(end)), None)
     if ending is None:
@@ -126,7 +126,7 @@ def _write_npz(file: IO[bytes], X: Any, names: list[str] | None, extra: Extra) -
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Strings for objects: a file of arrays holds no Python objects."""
+    """Convert objects to strings: array files contain no Python objects."""
     return values.astype(np.str_) if values.dtype == object else values
 
 
@@ -140,7 +140,7 @@ def write_rows(
     *,
     escape: bool = True,
 ) -> None:
-    """The header and the rows of a table as text, `lead` of the extra columns in front."""
+    """Write the header and the rows of a table as text, the first `lead` extra columns in front."""
 
     def cells(row: Sequence[Any]) -> list[Any]:
         return list(map(escaped, row)) if escape else list(row)
