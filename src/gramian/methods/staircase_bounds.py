@@ -77,7 +77,10 @@ class StaircaseBounds:
         level = domain.level(inner(L, gradient @ L)) if domain.bounded else 0.0
         if order <= EXACT_ORDER:
             return exact_eigenpairs(gradient.dense(), level, count)
-        start = self.problem.objective.place.normal(self.settings.rng, (order,))
+        place = self.problem.objective.place
+        start, hint = place.normal(self.settings.rng, (order,)), self.settings.hint
+        if hint.vector is not None:
+            self.vector, hint.vector = place.put(hint.vector), None
         if self.vector is not None:
             start = self.vector + start * (START_NOISE / norm(start))
         eigenpairs = None if self.guess is None else self._factored(gradient, count, start)
@@ -88,8 +91,7 @@ class StaircaseBounds:
 
     def _factored(self, operator: Any, count: int, start: Array) -> LowestEigenpairs | None:
         """The lowest eigenpairs of a sparse matrix over the cone, if its factor is cheap."""
-        here = self.problem.objective.place.is_host and not self.problem.domain.bounded
-        if self.guess is None or not here or self.problem.order > MAX_FACTORED_ORDER:
+        if self.guess is None:
             return None
         form = operator.form()
         if not (isinstance(form, SparseForm) and form.plain and not form.weights.size):
@@ -133,6 +135,9 @@ class StaircaseBounds:
         F may be flat where ∇F is not yet positive semidefinite. Convergence is then slow, and the
         bound loses tr M times a λ_min that a few samples cause.
         """
+        here = self.problem.objective.place.is_host and not self.problem.domain.bounded
+        if not here or self.problem.order > MAX_FACTORED_ORDER:
+            return certificate
         gap, tol = certificate.relative_gap, self.settings.tol
         close = gap is not None and gap <= MAX_REPAIRED_GAP_IN_TOLERANCES * tol
         resolved, self.guess = self.guess is not None, None
