@@ -76,6 +76,9 @@ class LocalSteps:
         image = self._quasi_newton(image, float(ratio))
         last = norm(self._slope(image))
         self.converging = last <= max(SLOW_GRADIENT_RATIO * first, target)
+        if not self.converging and self.objective.facts.quadratic and not self.domain.bounded:
+            # Exact line searches continue where rounding of F stops those of L-BFGS.
+            image = self._lines(self.objective, image, target)
         return image
 
     def _conjugate_gradient(self, image: Any, first: float, target: float) -> Any:
