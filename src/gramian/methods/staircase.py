@@ -7,8 +7,8 @@ eigenvectors of −∇F(M) and columns that the previous search removed: a conve
 hundred unknowns, solved exactly, which also determines the rank. The certificate of every round
 uses the best lower bound so far.
 
-Newton steps on L (conjugate gradients on the convex part of the Hessian) gained nothing: neither for
-the problems of `benchmarks.auto_table`, nor for small problems to 1e-10.
+Newton steps on L (conjugate gradients on the convex part of the Hessian) gained nothing: neither
+for the problems of `benchmarks.auto_table`, nor for small problems to 1e-10.
 """
 
 from __future__ import annotations
