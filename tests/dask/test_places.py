@@ -152,7 +152,7 @@ def test_implicit_completion_is_fitted_on_the_driver():
     known = gm.completion.ImplicitCompletion(lam=5.0).fit(counts)
     assert found.result_.value == pytest.approx(known.result_.value, rel=1e-9)
     assert found.result_.route[0] == "ratings on the driver"
-    with pytest.raises(ValueError, match="numbers above 0"):
+    with pytest.raises(ValueError, match="needs entries above 0"):
         gd.ImplicitCompletion().fit(dd.from_pandas(ratings(), npartitions=2))
     with pytest.raises(ValueError, match="leave factors out"):
         gd.ImplicitCompletion().fit(dd.from_pandas(counts, npartitions=2), factors="there")
