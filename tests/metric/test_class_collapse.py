@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import gramian as gm
 from gramian.losses.collapse import SoftCollapse
 from gramian.metric import ClassCollapse, class_collapse
+from gramian.outcome import InconsistentResultWarning
 from gramian.problems.class_collapse import target_unit
 
 WINE, KINDS = load_wine(return_X_y=True)
@@ -36,6 +37,7 @@ def test_minimises_over_few_columns(targets):
     few = ClassCollapse(n_components=1, targets=targets, ridge=0.1).fit(WINE, KINDS)
     assert few.components_.shape == (1, 13)
     assert few.result_.status is gm.Status.LOCAL
+    assert few.result_.seconds > 0
     assert 0 <= few.certificate_.gap < np.inf
     if targets == "uniform":
         problem = gm.problems.class_collapse(WINE, KINDS, ridge=0.1)
@@ -43,6 +45,13 @@ def test_minimises_over_few_columns(targets):
         cut = min(problem.value(scale * whole.components_[:1].T) for scale in scales)
         assert few.certificate_.value < cut
         assert few.certificate_.lower_bound <= whole.certificate_.value + 1e-9
+
+
+def test_result_of_few_columns_is_checked(monkeypatch):
+    monkeypatch.setattr("gramian.outcome._fault", lambda *_: "planted fault")
+    with pytest.warns(InconsistentResultWarning, match="planted fault"):
+        fitted = ClassCollapse(n_components=1, ridge=0.1).fit(WINE, KINDS)
+    assert fitted.result_.status is gm.Status.STALLED
 
 
 def test_soft_targets_are_a_stationary_point_of_the_convex_problem():

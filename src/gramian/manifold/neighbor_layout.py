@@ -21,11 +21,12 @@ from gramian.constrained.reweighting import reweighted
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import FACTORED, WAVES_SHARE, Graph, canonical_order, smoothest
 from gramian.manifold._base import Unfolding
+from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem
 from gramian.problems.layout import neighbor_layout
 from gramian.reductions.attraction import attraction
 from gramian.reductions.parts import widened
-from gramian.result import History, Result, Status
+from gramian.result import Result, Status
 from gramian.run import minimize
 from gramian.solvers.arguments import settings_for
 
@@ -222,12 +223,14 @@ class NeighborLayout(Unfolding):
                 self.relaxation_ = certify_image(problem, image, bottom=UNKNOWN)
             else:
                 self.relaxation_ = certify(problem, L, time_limit=0.0)
-            history = History([{"iteration": 0.0, "value": value, "rank": float(L.shape[1])}])
-            status = Status.TIME_LIMIT if late else Status.LOCAL
-            return Result(
-                L, value, status, self.relaxation_, history, self.solver, problem.name,
-                clock.elapsed(started), problem.displayed, route=("lbfgs",),
-            )  # fmt: skip
+            return result_of(
+                problem,
+                Outcome(L, self.relaxation_, Status.TIME_LIMIT if late else Status.LOCAL),
+                tol=self.tol,
+                solver=self.solver,
+                route=("lbfgs",),
+                started=started,
+            )
         wide = np.hstack([L, 10 * NOISE * rng.standard_normal((len(L), SPARE))])
         relaxed = attraction(problem)
         assert relaxed is not None

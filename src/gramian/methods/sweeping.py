@@ -12,13 +12,9 @@ from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import compress, leanest, with_falling, with_noise, without_weak
 from gramian.methods.loop import Certifier, Progress, rounds
 from gramian.methods.staircase import staircase
-from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
-
-RANDOM_COLUMNS = 24
-"""Random columns of the start on a cluster, where products with ∇F are expensive."""
 
 ADDED_COLUMNS = 24, 160
 """Columns added if all are used: half the present number, within these limits."""
@@ -69,18 +65,7 @@ def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[St
 
 
 def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array:
-    """Y with columns along which F decreases, and a quarter as many in random directions.
-
-    On a cluster all new columns are random, since sweeps rotate them as well.
-    """
-    objective = problem.objective
-    if not objective.facts.remote:
-        wide = with_falling(problem, Y, settings, more)
-        spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
-        return with_noise(wide, spare, RANDOM_COLUMN_SIZE, settings)
-    if Y.shape[1]:
-        return with_noise(Y, min(more, problem.order - Y.shape[1]), RANDOM_COLUMN_SIZE, settings)
-    halves = halves_of(objective)
-    columns = min(RANDOM_COLUMNS, problem.order)
-    factor: Array = halves.factor(halves.scattered(settings.rng, columns))
-    return factor
+    """Y with columns along which F decreases, and a quarter as many in random directions."""
+    wide = with_falling(problem, Y, settings, more)
+    spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
+    return with_noise(wide, spare, RANDOM_COLUMN_SIZE, settings)

@@ -24,9 +24,10 @@ from gramian.metric._evidence import Candidates, Split, Trial, repeats_for
 from gramian.metric._few_columns import best_descent, scaled, starting_maps
 from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
+from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem
 from gramian.problems.class_collapse import collapse_of_batches, target_unit
-from gramian.result import History, Result, Status
+from gramian.result import Result, Status
 from gramian.solvers.arguments import settings_for
 
 Array = NDArray[np.floating]
@@ -187,7 +188,7 @@ class ClassCollapse(MetricLearner):
         starts += [] if given is None else [_of_columns(given, k)]
         L = self._descended(batches, self.ridge_, starts, MOST_STEPS)
         with clock.grace():
-            result = self._compared(batches, L)
+            result = self._compared(batches, L, started)
         result = replace(result, seconds=clock.elapsed(started))
         gram = Dense(samples.T @ samples, lower=0.0)
         self._finish(result, result.factor, gram, span.matrix)
@@ -249,7 +250,7 @@ class ClassCollapse(MetricLearner):
         latest = singles[0] if settings.hint.latest is None else settings.hint.latest[1]
         return np.asarray(host(latest), dtype=float)
 
-    def _compared(self, batches: _Batches, L: Array) -> Result:
+    def _compared(self, batches: _Batches, L: Array, started: float) -> Result:
         """L with its certificate among metrics of any rank, refined if its rank is not limited."""
         loss = batches.loss(self.targets)
         if isinstance(loss, SoftCollapse):
@@ -260,17 +261,13 @@ class ClassCollapse(MetricLearner):
             return self._minimize(problem, init=L)
         certificate = certify_image(problem, problem.objective.image(L))
         late = clock.left() <= 0 or clock.interrupted()
-        return Result(
-            L,
-            certificate.value,
-            Status.TIME_LIMIT if late else Status.LOCAL,
-            certificate,
-            History([{"iteration": 0.0, "value": certificate.value, "rank": float(L.shape[1])}]),
-            self.solver,
-            problem.name,
-            0.0,
-            problem.displayed,
+        return result_of(
+            problem,
+            Outcome(L, certificate, Status.TIME_LIMIT if late else Status.LOCAL),
+            tol=self.tol,
+            solver=self.solver,
             route=("lbfgs",),
+            started=started,
         )
 
 

@@ -44,8 +44,6 @@ class Facts:
     """The gradient may be a multiple of I plus a matrix of low rank."""
     wide: bool = False
     """The optimum usually has a high rank, although the order is far higher."""
-    remote: bool = False
-    """A product with ∇F is a round of messages, so that hundreds of them are too expensive."""
     streams: Mapping[tuple[int, ...], int] = field(default_factory=dict)
     """Shapes of arrays whose rows may stay on the host if a device has no room for them, and how
     many rows of each are needed together."""
