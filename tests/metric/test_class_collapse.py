@@ -49,8 +49,9 @@ def test_minimises_over_few_columns(targets):
 
 def test_result_of_few_columns_is_checked(monkeypatch):
     monkeypatch.setattr("gramian.outcome._fault", lambda *_: "planted fault")
-    with pytest.warns(InconsistentResultWarning, match="planted fault"):
+    with pytest.warns() as caught:
         fitted = ClassCollapse(n_components=1, ridge=0.1).fit(WINE, KINDS)
+    assert InconsistentResultWarning in {warning.category for warning in caught}
     assert fitted.result_.status is gm.Status.STALLED
 
 
