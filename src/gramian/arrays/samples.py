@@ -233,7 +233,7 @@ def column_sums(X: Any, *, squares: bool) -> Array:
             powers = rows.multiply(rows) if sp.issparse(rows) else np.square(rows)
             sums[block, 1] = np.ravel(np.asarray(powers.sum(axis=0)))
 
-    _in_blocks(add, X)
+    in_blocks(add, X)
     found: Array = sums.sum(axis=0)
     return found
 
@@ -247,11 +247,51 @@ def row_squares(X: Any) -> Array:
     def add(block: int, part: slice) -> None:
         found[part] = np.einsum("ij,ij->i", X[part], X[part])
 
-    _in_blocks(add, X)
+    in_blocks(add, X)
     return found
 
 
-def _in_blocks(work: Callable[[int, slice], None], X: Any) -> None:
+def varying_columns(X: Any) -> NDArray[np.bool_]:
+    """Which columns are not constant."""
+    if sp.issparse(X):
+        columns = sp.csc_array(X)
+        return np.ravel(columns.max(axis=0).toarray() > columns.min(axis=0).toarray())
+    ends = np.empty((2, -(-X.shape[0] // BLOCK), X.shape[1]), X.dtype)
+
+    def look(block: int, part: slice) -> None:
+        ends[:, block] = X[part].max(axis=0), X[part].min(axis=0)
+
+    in_blocks(look, X)
+    return np.asarray(ends[0].max(axis=0) > ends[1].min(axis=0))
+
+
+def chosen_rows(X: Any, rows: NDArray[np.integer]) -> Any:
+    """X[rows], copied in parallel."""
+    if sp.issparse(X):
+        return X[rows]
+    found = np.empty((rows.size, X.shape[1]), X.dtype)
+
+    def copy(block: int, part: slice) -> None:
+        np.take(X, rows[part], axis=0, out=found[part], mode="clip")
+
+    in_blocks(copy, found)
+    return found
+
+
+def chosen_columns(X: Any, columns: NDArray[np.integer]) -> Any:
+    """X[:, columns], copied in parallel; rows stay contiguous."""
+    if sp.issparse(X):
+        return X[:, columns]
+    found = np.empty((X.shape[0], columns.size), X.dtype)
+
+    def copy(block: int, part: slice) -> None:
+        np.take(X[part], columns, axis=1, out=found[part], mode="clip")
+
+    in_blocks(copy, found)
+    return found
+
+
+def in_blocks(work: Callable[[int, slice], None], X: Any) -> None:
     """Call a function with the number and the rows of each block, in parallel."""
 
     def take(first: int, last: int) -> None:

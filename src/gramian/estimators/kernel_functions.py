@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from gramian.arrays.samples import far_means, shifted
+from gramian.arrays.samples import far_means, shifted, varying_columns
 
 Array = NDArray[np.floating]
 
@@ -35,14 +35,6 @@ def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[s
         spread = float(np.sum(_column_variances(X)))
         found["gamma"] = 1.0 / spread if spread > 0 else 1.0
     return found
-
-
-def varying_columns(X: Any) -> NDArray[np.bool_]:
-    """Which columns are not constant."""
-    if not sp.issparse(X):
-        return np.asarray(np.max(X, axis=0) > np.min(X, axis=0))
-    columns = sp.csc_array(X)
-    return np.ravel(columns.max(axis=0).toarray() > columns.min(axis=0).toarray())
 
 
 def _column_variances(X: Any) -> Array:

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from gramian.arrays.dense import eigh, first_largest, row_signs
-from gramian.arrays.samples import naming_text, ready, refuse_masked, refuse_odd_labels
+from gramian.arrays.samples import chosen_rows, naming_text, ready, refuse_masked, refuse_odd_labels
 from gramian.common import clock
 from gramian.constraints import plainly
 from gramian.estimators import plotting
@@ -134,7 +134,7 @@ class MetricLearner(
         """
         order, number = canonical_labels(X, classes, weights)
         weights = None if weights is None else weights[order]
-        return X[order], number[classes[order]], weights, order
+        return chosen_rows(X, order), number[classes[order]], weights, order
 
     def _weighed(
         self, X: Any, classes: Indices, sample_weight: Any

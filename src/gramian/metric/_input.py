@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
-from gramian.arrays.samples import refuse_masked
+from gramian.arrays.samples import in_blocks, refuse_masked, varying_columns
 from gramian.common.parameters import NOT_NEGATIVE, Rule
 from gramian.constraints import plainly
 
@@ -94,8 +94,7 @@ def projections(X: Any) -> tuple[Array, Array]:
 
     Each is a sum over the entries of its row only. Constant columns do not count.
     """
-    columns = varying_columns(X)
-    used = np.arange(X.shape[1]) if columns is None else columns
+    used = np.flatnonzero(varying_columns(X))
     directions = np.zeros((2, X.shape[1]))
     angles = np.arange(used.size) + 1.0
     directions[0, used], directions[1, used] = np.cos(angles), np.sin(angles)
@@ -103,21 +102,14 @@ def projections(X: Any) -> tuple[Array, Array]:
         cosines, sines = (X.astype(float, copy=False) @ v for v in directions)
         return cosines, sines
     found = np.empty((2, X.shape[0]))
-    for rows in blocks(X.shape[0], X.shape[1]):
+
+    def project(block: int, rows: slice) -> None:
         part = np.ascontiguousarray(X[rows], dtype=float)
         for place, v in enumerate(directions):
             found[place, rows] = np.einsum("ij,j->i", part, v)
+
+    in_blocks(project, X)
     return found[0], found[1]
-
-
-def varying_columns(X: Any) -> NDArray[np.intp] | None:
-    """The columns that are not constant; None if these are all columns, or none."""
-    if sp.issparse(X):
-        most, least = (end.toarray().ravel() for end in (X.max(axis=0), X.min(axis=0)))
-    else:
-        most, least = X.max(axis=0), X.min(axis=0)
-    found = np.flatnonzero(most > least)
-    return None if found.size in (0, X.shape[1]) else found
 
 
 def _is_balanced(class_weight: Any) -> bool:

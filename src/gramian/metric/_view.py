@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh, row_signs
-from gramian.arrays.samples import near_origin
+from gramian.arrays.samples import chosen_columns, near_origin, varying_columns
 from gramian.common.memory import check_memory
 from gramian.estimators.kernel_functions import (
     check_kernel,
@@ -27,7 +27,6 @@ from gramian.estimators.kernel_functions import (
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._evidence import sample_keys
-from gramian.metric._input import varying_columns
 from gramian.reductions.span import MATRICES, Span, dense_span, kernel_span, linear_span, span_of
 
 Array = NDArray[np.floating]
@@ -41,10 +40,10 @@ below it the features themselves are used as coordinates."""
 
 def varying_view(X: Any, *, center: bool) -> Span:
     """`span_of` the columns that vary; for samples that are not centred, of all columns."""
-    columns = varying_columns(X) if center else None
+    columns = _varying(X) if center else None
     if columns is None:
         return span_of(X, center=center)
-    view = span_of(_chosen(X, columns), center=True)
+    view = span_of(chosen_columns(X, columns), center=True)
     return replace(view, matrix=_back(columns, X.shape[1], view.matrix))
 
 
@@ -54,10 +53,10 @@ def principal_view(X: Any, name: str) -> Span:
     The coordinates are invariant, up to rounding, to rotation and permutation of features, and to
     constant or repeated features.
     """
-    columns = varying_columns(X)
+    columns = _varying(X)
     if columns is None:
         return along_axes(dense_span(X, name))
-    span = dense_span(_chosen(X, columns), name)
+    span = dense_span(chosen_columns(X, columns), name)
     return along_axes(replace(span, matrix=_back(columns, X.shape[1], span.matrix)))
 
 
@@ -76,9 +75,10 @@ def by_keys(span: Span) -> tuple[Span, NDArray[np.intp]]:
     return replace(span, X=span.X[order]), order
 
 
-def _chosen(X: Any, columns: NDArray[np.intp]) -> Any:
-    """Some columns, in the memory order of the array."""
-    return X[:, columns] if sp.issparse(X) else np.take(X, columns, axis=1)
+def _varying(X: Any) -> NDArray[np.intp] | None:
+    """The columns that are not constant; None if these are all columns, or none."""
+    found = np.flatnonzero(varying_columns(X))
+    return None if found.size in (0, X.shape[1]) else found
 
 
 def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:

@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian.arrays.samples import refuse_masked
+from gramian.arrays.samples import refuse_masked, varying_columns
 from gramian.common.parameters import ABOVE_ZERO, COUNT
-from gramian.estimators.kernel_functions import kernel_values, varying_columns
+from gramian.estimators.kernel_functions import kernel_values
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.spectral.eigenpairs import Method, TopEigen, top_eigen
