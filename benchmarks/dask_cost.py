@@ -153,13 +153,13 @@ def _beside(there: tuple[float, float], home: tuple[float, float]) -> list[float
 
 def _there(client: Any, files: str) -> dict[str, Any]:
     from gramian.dask._cluster import Cluster
-    from gramian.dask._completion import Completed, Model
+    from gramian.dask._completion import Completed, CompletionModel
     from gramian.dask._store import store
 
     cluster = Cluster()
     rated = store(cluster, files, duplicates="mean")
     m, n = rated.shape
-    model = Model(rated.mean, 5.0, np.ones(m), np.ones(n))
+    model = CompletionModel(rated.mean, 5.0, np.ones(m), np.ones(n))
     halves = halves_of(Completed(rated, model, 20.0), np.float32)
     state = halves.scattered(np.random.default_rng(0), RANK)
     _sweep(halves, state)

@@ -90,7 +90,7 @@ def _alignment(sizes: dict[str, Any], folder: Path) -> Any:
 def _sweep(sizes: dict[str, Any], folder: Path) -> Any:
     """Ratings read and stored by users and by items with their moments; one sweep."""
     from gramian.dask._cluster import Cluster
-    from gramian.dask._completion import Completed, Model
+    from gramian.dask._completion import Completed, CompletionModel
     from gramian.dask._store import store
     from gramian.objectives.halves import halves_of
 
@@ -102,7 +102,7 @@ def _sweep(sizes: dict[str, Any], folder: Path) -> Any:
     size = 24 * rated.size
     yield f"read and stored, {rated.size:,} ratings", size, time.perf_counter() - started, None
     started = time.perf_counter()
-    model = Model(rated.mean, 5.0, np.ones(rated.shape[0]), np.ones(rated.shape[1]))
+    model = CompletionModel(rated.mean, 5.0, np.ones(rated.shape[0]), np.ones(rated.shape[1]))
     halves = halves_of(Completed(rated, model, 20.0), np.float32)
     state = halves.scattered(np.random.default_rng(0), RANK)
     halves.refit_upper(state, 3)

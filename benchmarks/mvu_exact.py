@@ -20,7 +20,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.graph import Graph, neighbor_graph
 from gramian.linalg.svec import smat, svec
 from gramian.manifold import MVU
-from gramian.methods.conic_backends import Block, ConicModel, load_backend
+from gramian.methods.conic_backends import ConeBlock, ConicModel, load_backend
 
 TITLE = "Maximum variance unfolding with exact edges: MVU against Clarabel"
 PAPER = "No table of a paper: the equality-constrained MVU of Weinberger and Saul"
@@ -153,8 +153,8 @@ def exact(X: np.ndarray) -> Row:
     gaps = V[i] - V[j]
     rows = sp.csr_array(np.array([svec(np.outer(gap, gap)) for gap in gaps]))
     size, order = rows.shape[1], graph.n - 1
-    edges = Block("zero", rows, -graph.sq_distances)
-    cone = Block("semidefinite", sp.csr_array(sp.eye_array(size)), np.zeros(size), order)
+    edges = ConeBlock("zero", rows, -graph.sq_distances)
+    cone = ConeBlock("semidefinite", sp.csr_array(sp.eye_array(size)), np.zeros(size), order)
     model = ConicModel(sp.csc_array((size, size)), -svec(np.eye(order)), (edges, cone))
     answer = load_backend("clarabel")(model, ACCURACY, np.inf, True)
     values, vectors = np.linalg.eigh(smat(answer.x, order))

@@ -40,7 +40,7 @@ class CheckpointError(OSError):
     """A checkpoint cannot be written; the previous checkpoint is unchanged."""
 
 
-class Progress:
+class SavedProgress:
     """The progress of a fit, stored in the file of `gm.checkpoints`; without it nothing is stored.
 
     Parameters
@@ -110,7 +110,7 @@ class Progress:
         )
 
 
-class Checkpoint(Progress):
+class Checkpoint(SavedProgress):
     """The best point of a run; `minimize` calls it after each step.
 
     With `replaceable` the file of another problem is replaced instead of refused: a fit that

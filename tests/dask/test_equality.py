@@ -17,7 +17,7 @@ import gramian as gm
 import gramian.dask as gd
 from gramian.dask import _store
 from gramian.dask._cluster import Cluster
-from gramian.dask._completion import Completed, Model
+from gramian.dask._completion import Completed, CompletionModel
 from gramian.dask._objective import Sharded
 from gramian.dask._store import chance, store
 from gramian.losses import SmoothedHinge, SoftMin
@@ -197,7 +197,7 @@ def test_completion_in_blocks_equals_the_local_one(ratings, ridge, tmp_path, mon
         i, j, ratings["rating"] - 1.0, (m, n), 3.0, row_scale=scales[0], col_scale=scales[1],
         ridge=ridge,
     ).objective  # fmt: skip
-    found = Completed(rated, Model(1.0, ridge, *scales), 3.0)
+    found = Completed(rated, CompletionModel(1.0, ridge, *scales), 3.0)
     L, D = rng.normal(size=(2, m + n, 3))
     a, b = found.image(L), known.image(L)
     close = {"rtol": 1e-9, "atol": 1e-9 * known.value(b)}

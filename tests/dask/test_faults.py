@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 import gramian as gm
 import gramian.dask as gd
 from gramian.dask._cluster import Cluster, told_plainly
-from gramian.dask._ratings import Rated
+from gramian.dask._ratings import ClusterRatings
 from gramian.dask._sweeps import ShardedHalves
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
@@ -77,7 +77,7 @@ def test_factors_on_workers_are_bitwise_reproducible_if_a_worker_dies(ratings, t
 
 def test_lost_fit_resumes_from_its_checkpoint(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
-    once, asked = Rated.mean_error, []
+    once, asked = ClusterRatings.mean_error, []
 
     def lose(*arguments):
         asked.append(arguments)
@@ -89,7 +89,7 @@ def test_lost_fit_resumes_from_its_checkpoint(ratings, tmp_path, monkeypatch):
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        monkeypatch.setattr(Rated, "mean_error", lose)
+        monkeypatch.setattr(ClusterRatings, "mean_error", lose)
         with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
             gd.NuclearCompletion(lam=8.0).fit(ratings)
         monkeypatch.setattr(ShardedHalves, "scattered", None)  # it is not begun again

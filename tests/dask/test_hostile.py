@@ -19,7 +19,7 @@ import gramian as gm
 import gramian.dask as gd
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import read
-from gramian.dask._ratings import Rated
+from gramian.dask._ratings import ClusterRatings
 from gramian.dask._store import store
 
 pytestmark = [
@@ -347,16 +347,16 @@ def test_accepts_empty_files_and_filtered_frames(ratings, tmp_path):
 
 def test_rejects_checkpoints_of_other_parameters_or_ratings(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
-    once, settings = Rated.mean_error, {"lam": 8.0, "bias_ridge": 2.0}
+    once, settings = ClusterRatings.mean_error, {"lam": 8.0, "bias_ridge": 2.0}
 
     def lose(*arguments):
         raise gd.ClusterError("lost")
 
-    monkeypatch.setattr(Rated, "mean_error", lose)
+    monkeypatch.setattr(ClusterRatings, "mean_error", lose)
     given = dd.from_pandas(ratings, npartitions=2)
     with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
         gd.NuclearCompletion(**settings).fit(given)
-    monkeypatch.setattr(Rated, "mean_error", once)
+    monkeypatch.setattr(ClusterRatings, "mean_error", once)
     swapped = ratings.copy()
     first, last = swapped["rating"].iloc[0], swapped["rating"].iloc[-1]
     swapped.loc[swapped.index[[0, -1]], "rating"] = [last, first]

@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask._completion import Model, _in_scene, _look
-from gramian.dask._ratings import Block
+from gramian.dask._completion import CompletionModel, _in_scene, _look
+from gramian.dask._ratings import RatingBlock
 from tests.slow import slow
 
 pytestmark = [
@@ -237,9 +237,9 @@ def test_few_ratings_are_fitted_on_the_driver(monkeypatch):
 
 @pytest.mark.parametrize("ridge", [None, 5.0])
 def test_block_without_ratings_does_not_change_the_sum(ridge):
-    block = Block(np.zeros(4, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0),
+    block = RatingBlock(np.zeros(4, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0),
                   np.zeros(0, dtype=bool))  # fmt: skip
-    model = Model(1.0, ridge, np.ones(3), np.ones(2))
+    model = CompletionModel(1.0, ridge, np.ones(3), np.ones(2))
     given = [0, 3], [[0, 2]], np.ones((3, 2)), [np.ones((2, 2))]
     c = None if ridge is None else np.ones(2)
     np.testing.assert_allclose(_in_scene(_look, block, model, *given, c), 0.0, atol=1e-100)

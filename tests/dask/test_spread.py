@@ -16,8 +16,8 @@ import gramian.dask as gd
 from gramian.completion._stored import StoredRows
 from gramian.dask import _cluster, _spread
 from gramian.dask._cluster import Cluster
-from gramian.dask._completion import Completed, Model
-from gramian.dask._ratings import Rated
+from gramian.dask._completion import Completed, CompletionModel
+from gramian.dask._ratings import ClusterRatings
 from gramian.dask._store import store
 from gramian.dask._sweeps import ShardedHalves
 from gramian.reductions import block_embedding
@@ -117,7 +117,7 @@ def test_factors_in_files_give_the_same_predictions(ratings, frame, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_lost_fit_with_factors_in_files_resumes(ratings, tmp_path, monkeypatch):
-    once, asked = Rated.mean_error, []
+    once, asked = ClusterRatings.mean_error, []
 
     def lose(*arguments):
         asked.append(arguments)
@@ -127,7 +127,7 @@ def test_lost_fit_with_factors_in_files_resumes(ratings, tmp_path, monkeypatch):
 
     fit = {"factors": tmp_path / "factors"}
     with monkeypatch.context() as patch:
-        patch.setattr(Rated, "mean_error", lose)
+        patch.setattr(ClusterRatings, "mean_error", lose)
         with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
             gd.NuclearCompletion(**LIMITS).fit(ratings, **fit)
     monkeypatch.setattr(ShardedHalves, "scattered", None)  # it is not begun again
@@ -156,7 +156,7 @@ def test_sweeps_in_blocks_are_mixed_as_in_a_local_fit(frame):
 
     rated = store(Cluster(), dd.from_pandas(frame, npartitions=3))
     m, n = rated.shape
-    away = gm.Problem(Completed(rated, Model(0.5, 5.0, np.ones(m), np.ones(n)), 8.0))
+    away = gm.Problem(Completed(rated, CompletionModel(0.5, 5.0, np.ones(m), np.ones(n)), 8.0))
     values = frame["rating"].to_numpy() - 0.5
     home = gm.problems.nuclear_completion(
         frame["user"], frame["item"], values, (m, n), 8.0, ridge=5.0

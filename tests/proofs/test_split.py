@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gramian import proofs
 from gramian.objectives.base import SymmetricOperator
-from gramian.proofs import Split, estimated
+from gramian.proofs import ComplementSplit, estimated
 from gramian.proofs.dense import DenseForm
 from tests.slow import slow
 
@@ -23,7 +23,7 @@ def test_bound_is_valid(seed, order, rank):
     rng = np.random.default_rng(seed)
     G = rng.standard_normal((order, order))
     G = G + G.T
-    split = Split.along(operator(G), rng.standard_normal((order, rank)), live=0.0)
+    split = ComplementSplit.along(operator(G), rng.standard_normal((order, rank)), live=0.0)
     rest = np.eye(order) - split.Q @ split.Q.T
     values, vectors = np.linalg.eigh(rest)
     beside = vectors[:, values > 0.5]

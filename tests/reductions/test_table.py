@@ -37,7 +37,7 @@ from gramian.reductions.conic_scaling import conic_scaling
 from gramian.reductions.floor import Floor
 from gramian.reductions.graph_whitening import centred_whitening, graph_whitening
 from gramian.reductions.merge import Merge
-from gramian.reductions.parts import Parts
+from gramian.reductions.parts import Components
 from gramian.reductions.scatter_whitening import scatter_whitening
 from gramian.reductions.slack import SlackRow
 from gramian.reductions.span import Span, kernel_span, span_of
@@ -424,7 +424,7 @@ def test_identity_outside_of_the_span():
 
 def test_parts_are_solved_separately():
     labels = np.array([0, 1, 0, 1, 1, 0, 0])
-    parts = Parts(labels)
+    parts = Components(labels)
     ring = lambda n: np.array([(i, (i + 1) % n) for i in range(n)])  # noqa: E731
     each = [problems.mvu(ring(n), np.linspace(1, 2, n), n, NU) for n in (4, 3)]
     found = [gm.minimize(problem, tol=1e-8) for problem in each]

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris, load_wine
 
 import gramian as gm
 from gramian import StoredFileError
-from gramian.checkpoint import Progress
+from gramian.checkpoint import SavedProgress
 from gramian.common import clock, storage
 from gramian.metric import LMNN
 from gramian.solvers import CheckpointError, available
@@ -177,20 +177,20 @@ def test_all_solves_of_an_estimator_are_kept(tmp_path):
 
 def test_progress_of_a_fit_is_resumed_and_that_of_another_is_refused(tmp_path):
     with gm.checkpoints(tmp_path, every=1e9):
-        kept = Progress(lambda: {"order": 3})
+        kept = SavedProgress(lambda: {"order": 3})
         kept.keep(lam=lambda: 1.0)
         kept.keep(lam=2.0)  # not yet
     with gm.checkpoints(tmp_path):
-        assert Progress(lambda: {"order": 3}).found == {"lam": 1.0}
+        assert SavedProgress(lambda: {"order": 3}).found == {"lam": 1.0}
     with gm.checkpoints(tmp_path), pytest.raises(StoredFileError, match=r"fit \(other order\)"):
-        Progress(lambda: {"order": 4})
+        SavedProgress(lambda: {"order": 4})
     with gm.checkpoints(tmp_path), pytest.raises(StoredFileError, match="another format"):
         gm.minimize(PROBLEM)
 
 
 def test_progress_without_a_folder_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    kept = Progress(lambda: pytest.fail("the mark is not needed"))
+    kept = SavedProgress(lambda: pytest.fail("the mark is not needed"))
     kept.keep(now=True, lam=1.0)
     assert not kept.found and not list(tmp_path.iterdir())
 

@@ -1,11 +1,11 @@
 """Compiled kernels that maintain the candidates for the nearest neighbours of every query.
 
 For a query x and a reference y a tile holds s = x̂·ŷ in float32; ‖x̂‖² + (‖ŷ‖² − 2s) lies within a
-known error bound (`neighbours.Frame`) of the squared distance D. Each query has a heap of k upper
-bounds on D, whose largest is its threshold, and a pool of candidates whose lower bound does not
-exceed the threshold. A full pool is refined: D is computed from the differences in float64, and the
-k nearest are kept. At the end the pool holds the k smallest (D, index), independent of the order of
-the tiles and the number of threads.
+known error bound (`neighbours.ProductCoordinates`) of the squared distance D. Each query has a heap
+of k upper bounds on D, whose largest is its threshold, and a pool of candidates whose lower bound
+does not exceed the threshold. A full pool is refined: D is computed from the differences in
+float64, and the k nearest are kept. At the end the pool holds the k smallest (D, index),
+independent of the order of the tiles and the number of threads.
 
 The states of the queries are rows of `heaps`, `pools` (indices) and `lows` (lower bounds on D), and
 of `counts`: the size of the pool, and the number of leading candidates whose D is in `lows`.
@@ -220,7 +220,7 @@ def columns_below(
     """Chunks of rows, the references from `first`, that may be below the threshold of a column.
 
     The columns are the queries from `start`. `asking` has their ‖x̂‖², `offered` ‖ŷ‖², and both
-    bound the distance of a score from D (`neighbours.Frame`).
+    bound the distance of a score from D (`neighbours.ProductCoordinates`).
     """
     n_rows, n_cols = scores.shape
     least, limits = np.empty(n_cols, dtype=np.float32), np.empty(n_cols, dtype=np.float32)

@@ -55,7 +55,7 @@ Tiles = Callable[[int, int], Array]
 
 
 @dataclass(frozen=True)
-class Frame:
+class ProductCoordinates:
     """The origin and the power of two by which samples are shifted and scaled for products."""
 
     origin: Array
@@ -64,7 +64,7 @@ class Frame:
     """Number of products in a score; 0 if nothing is rounded."""
 
     @classmethod
-    def of(cls, X: Any, others: Any) -> Frame:
+    def of(cls, X: Any, others: Any) -> ProductCoordinates:
         """The frame of the rows of X, also suitable for those of `others`."""
         both = (X,) if others is X else (X, others)
         if all(_whole_and_small(rows) for rows in both):
@@ -109,7 +109,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class SearchSide:
     """Queries or references: original rows, rows prepared for products, and marks."""
 
     rows: tuple[Any, ...]
@@ -117,7 +117,7 @@ class Side:
     marks: Indices
 
     @classmethod
-    def of(cls, X: Any, frame: Frame, marks: Indices, names: Indices) -> Side:
+    def of(cls, X: Any, frame: ProductCoordinates, marks: Indices, names: Indices) -> SearchSide:
         """Rows with their marks and the indices that break ties."""
         return cls(rows_of(X, names), frame.put(X), marks)
 
@@ -185,13 +185,13 @@ def search(
     k others must remain.
     """
     threads = threads or cores()
-    frame = Frame.of(X, queries)
+    frame = ProductCoordinates.of(X, queries)
     if queries is X and marks[0] is marks[1]:
         order = np.argsort(marks[0], kind="stable")  # so that whole tiles can be skipped
         inverse = np.empty_like(order)
         inverse[order] = np.arange(order.size)
         moved = X if np.array_equal(order, inverse) else X[order]
-        side = Side.of(moved, frame, marks[0][order], order)
+        side = SearchSide.of(moved, frame, marks[0][order], order)
         with blas_threads_for(1):
             task = _Search(side, side, frame, k)
             if threads > FEW and side.n < SIDE * BLOCKS_PER_THREAD * threads:
@@ -199,8 +199,8 @@ def search(
             else:
                 task.beside_themselves(threads)
         return order[task.found][inverse], task.distances[inverse]
-    left = Side.of(queries, frame, marks[1], np.arange(queries.shape[0]))
-    right = Side.of(X, frame, marks[0], np.arange(X.shape[0]))
+    left = SearchSide.of(queries, frame, marks[1], np.arange(queries.shape[0]))
+    right = SearchSide.of(X, frame, marks[0], np.arange(X.shape[0]))
     with blas_threads_for(1):
         task = _Search(left, right, frame, k)
         task.beside_references(threads)
@@ -236,7 +236,9 @@ def ready() -> bool:
 class _Search:
     """The state of every query, and its tiles."""
 
-    def __init__(self, left: Side, right: Side, frame: Frame, k: int) -> None:
+    def __init__(
+        self, left: SearchSide, right: SearchSide, frame: ProductCoordinates, k: int
+    ) -> None:
         self.left, self.right = left, right
         pool = 3 * k + POOL
         states = (

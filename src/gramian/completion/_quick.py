@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.checkpoint import Progress
+from gramian.checkpoint import SavedProgress
 from gramian.common import clock
 from gramian.common.random_state import generator
 from gramian.completion._ratings import Ratings
@@ -52,7 +52,7 @@ PARAMETERS = (
 """Parameters that must be equal, like the ratings, for one fit to resume another."""
 
 
-class StagedProgress(Progress):
+class StagedProgress(SavedProgress):
     """The checkpoint of a fit by stages.
 
     `found` holds the held-out ratings ("held", as bits), the λ tried and their errors ("lams",

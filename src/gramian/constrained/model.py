@@ -22,8 +22,8 @@ from gramian.maps import Rows, inner_products, rows_of
 from gramian.maps.matrices import squares_of
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity, Objective, Sum
 from gramian.objectives.base import SymmetricOperator
-from gramian.objectives.matrices import MatrixSum, size_of
-from gramian.objectives.parts import Parts, adjoint_parts, parts_of
+from gramian.objectives.matrices import MatrixSum, SparsePlusLowRank, size_of
+from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.objectives.total import together
 from gramian.problem import Problem
 from gramian.reductions.theta_border import ThetaBorder, theta_border
@@ -265,7 +265,7 @@ def least_squares(matrix: sp.csr_array, b: Array) -> Array:
     return x
 
 
-def _pattern(parts: Parts) -> sp.csr_array:
+def _pattern(parts: SparsePlusLowRank) -> sp.csr_array:
     """The pattern of the sparse part, and of the columns of the low-rank part."""
     joined = [abs(parts.sparse)] if parts.sparse is not None else []
     if parts.factor is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian.constrained import ContradictionError
-from gramian.cvxpy.standard import Blocks, Conic, Eliminated, standard
+from gramian.cvxpy.standard import Conic, Eliminated, VariableBlocks, standard
 from gramian.linear_constraints import Constraint
 from gramian.maps import Entries, inner_products
 from gramian.objectives import Linear
@@ -154,7 +154,7 @@ def _options(given: dict[str, Any], verbose: bool) -> dict[str, Any]:
 def _solved(
     conic: Conic, options: dict[str, Any], known: Result | None
 ) -> tuple[dict[str, Any], Result | None]:
-    blocks = Blocks(conic.nonneg, conic.psd)
+    blocks = VariableBlocks(conic.nonneg, conic.psd)
     if blocks.order == 0:
         return _equations_only(conic), None
     reduced = Eliminated.of(standard(conic))
@@ -197,7 +197,7 @@ def _contradicted(conic: Conic, reduced: Eliminated, y: Any) -> dict[str, Any]:
     return _solution(status, np.zeros(conic.c.size), z, np.nan)
 
 
-def _farkas(conic: Conic, reduced: Eliminated, blocks: Blocks, result: Result) -> Any:
+def _farkas(conic: Conic, reduced: Eliminated, blocks: VariableBlocks, result: Result) -> Any:
     """z in the dual cones with Aᵀz = 0 and b·z < 0, which proves infeasibility."""
     if not reduced.form.dual:
         return _shown_by_rows(conic, reduced, np.asarray(result.ray)[: reduced.h.size])
@@ -217,7 +217,7 @@ def _shown_by_equations(conic: Conic, reduced: Eliminated) -> Any:
     return np.concatenate([reduced.falling(), np.zeros(conic.b.size - conic.zero)])
 
 
-def _problem(reduced: Eliminated, blocks: Blocks) -> Problem:
+def _problem(reduced: Eliminated, blocks: VariableBlocks) -> Problem:
     n = blocks.order
     i, j, scale = blocks.places()
     halves = reduced.cost * np.where(i == j, 1.0, scale / 2)

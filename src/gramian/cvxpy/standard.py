@@ -178,7 +178,7 @@ def _tidy(values: Array, largest: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class VariableBlocks:
     """The position of every entry of v in M: nonnegative variables first, then the PSD blocks."""
 
     nonneg: int

@@ -108,12 +108,12 @@ class Node:
         return str(self.task.key)
 
 
-class Graph(dict[Any, Any]):
+class TaskGraph(dict[Any, Any]):
     """The tasks of a round. Its keys are unique: dask need not hash the arrays in it to name it."""
 
 
-@normalize_token.register(Graph)
-def _name_of(graph: Graph) -> str:
+@normalize_token.register(TaskGraph)
+def _name_of(graph: TaskGraph) -> str:
     return uuid4().hex
 
 
@@ -127,9 +127,9 @@ def node(name: str, function: Callable[..., Any], *arguments: Any) -> Node:
     return Node(Task(f"gramian-{name}-{uuid4().hex}", function, *taken), tuple(needs))
 
 
-def graph_of(nodes: Iterable[Any]) -> Graph:
+def graph_of(nodes: Iterable[Any]) -> TaskGraph:
     """The nodes and all nodes that they depend on."""
-    graph = Graph()
+    graph = TaskGraph()
     waiting, wholes = list(nodes), {}
     while waiting:
         one = waiting.pop()

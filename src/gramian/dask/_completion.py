@@ -19,14 +19,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.places import norm
-from gramian.dask._ratings import Block, Rated
-from gramian.dask._spread import Spread, spread
+from gramian.dask._ratings import ClusterRatings, RatingBlock
+from gramian.dask._spread import SpreadMatrix, spread
 from gramian.linalg import conjugate_gradient
 from gramian.losses import Loss, Squared, SquaredWithOffsets
 from gramian.maps import BlockEntries
 from gramian.objectives import Composite
 from gramian.objectives.base import Facts, Objective, SymmetricOperator
-from gramian.objectives.parts import Parts, rounding_of_parts
+from gramian.objectives.matrices import SparsePlusLowRank
+from gramian.objectives.parts import rounding_of_parts
 from gramian.objectives.supports import Growth, Support
 from gramian.proofs import Bipartite, rounded_sum
 from gramian.proofs.base import UNIT
@@ -49,7 +50,7 @@ NO_WEIGHT = 1e-200
 
 
 @dataclass(frozen=True)
-class Model:
+class CompletionModel:
     """The part of F that does not depend on the ratings: μ, κ (None without offsets), A and B."""
 
     mean: float
@@ -93,7 +94,7 @@ class Completed(Objective[RatedImage]):
 
     constant = 0.0
 
-    def __init__(self, rated: Rated, model: Model, lam: float) -> None:
+    def __init__(self, rated: ClusterRatings, model: CompletionModel, lam: float) -> None:
         self.rated, self.model, self.lam = rated, model, float(lam)
         self.order, self.cluster = sum(rated.shape), rated.cluster
         self.facts = Facts(quadratic=True, terms=rated.size, wide=True)
@@ -104,9 +105,9 @@ class Completed(Objective[RatedImage]):
         """The model on the workers, computed again from the graph if it is lost."""
         return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
 
-    def image(self, L: Array | Spread) -> RatedImage:
+    def image(self, L: Array | SpreadMatrix) -> RatedImage:
         """The image of a factor. The last image is cached, because offsets take several rounds."""
-        if not isinstance(L, Spread):
+        if not isinstance(L, SpreadMatrix):
             return RatedImage(spread(self.rated, L))
         if self._last is None or self._last.factor is not L:
             self._last = RatedImage(L)
@@ -131,7 +132,9 @@ class Completed(Objective[RatedImage]):
             lambda V: self.residual(image).times(V) + half * V,
             lambda: self.residual(image).sparse().toarray() + half * np.eye(self.order),
             lambda: RemoteBlock(half, self, image),
-            lambda: rounding_of_parts(Parts(self.order, half, self.residual(image).sparse())),
+            lambda: rounding_of_parts(
+                SparsePlusLowRank(self.order, half, self.residual(image).sparse())
+            ),
         )
 
     def rounding(self, image: RatedImage) -> float:
@@ -193,7 +196,7 @@ class Completed(Objective[RatedImage]):
             image.terms = Told(value, rounding, with_point, square, linear, found[5:])
         return image.terms
 
-    def _column_offsets(self, factor: Spread, ridge: float) -> Array:
+    def _column_offsets(self, factor: SpreadMatrix, ridge: float) -> Array:
         """c by conjugate gradients, one round per step.
 
         With σ(c) the sums of the residuals over users, whose offsets are optimal for c, the best c
@@ -214,7 +217,9 @@ class Completed(Objective[RatedImage]):
             residual=ACCURACY * norm(right),
         ).x
 
-    def _tasks(self, name: str, function: Any, factor: Spread | None, *more: Any) -> list[Any]:
+    def _tasks(
+        self, name: str, function: Any, factor: SpreadMatrix | None, *more: Any
+    ) -> list[Any]:
         """A task for each block of users, with the rows of the factor for its users and their
         items; without a factor M is 0.
         """
@@ -227,7 +232,7 @@ class Completed(Objective[RatedImage]):
             users.ranges(self.rated.items), tops, lows, *more,
         )  # fmt: skip
 
-    def _sum(self, name: str, function: Any, factor: Spread | None, *more: Any) -> Any:
+    def _sum(self, name: str, function: Any, factor: SpreadMatrix | None, *more: Any) -> Any:
         nodes = self._tasks(name, function, factor, *more)
         return self.cluster.gather([self.cluster.tree(name, nodes)])[0]
 
@@ -244,7 +249,7 @@ class Completed(Objective[RatedImage]):
 class Residual:
     """[0, B; Bᵀ, 0] = ½ 𝒜*(w) at a point, B by blocks of users that are kept on the workers."""
 
-    def __init__(self, rated: Rated, kept: list[Any]) -> None:
+    def __init__(self, rated: ClusterRatings, kept: list[Any]) -> None:
         self.rated, self.cluster, self.kept = rated, rated.cluster, kept
 
     def sparse(self) -> sp.csr_array:
@@ -348,8 +353,8 @@ class _Lifted:
 class Scene:
     """A block with the rows of the factor that its ratings need, users above items."""
 
-    block: Block
-    model: Model
+    block: RatingBlock
+    model: CompletionModel
     ends: list[int]
     reached: list[list[int]]
     X: Array
@@ -396,13 +401,15 @@ class Scene:
 
 
 def _in_scene(
-    function: Callable[..., Any], block: Block, model: Model, ends: list[int],
+    function: Callable[..., Any], block: RatingBlock, model: CompletionModel, ends: list[int],
     reached: list[list[int]], top: Array | None, low: Any, *more: Any,
 ) -> Any:  # fmt: skip
     """A function of the scene of a block."""
     if not block.values.size:
         starts, first = np.minimum(np.arange(block.rows + 1), 1), np.zeros(1, dtype=np.int32)
-        block = Block(starts, first, np.zeros(1), np.zeros(1, dtype=bool), np.full(1, NO_WEIGHT))
+        block = RatingBlock(
+            starts, first, np.zeros(1), np.zeros(1, dtype=bool), np.full(1, NO_WEIGHT)
+        )
     order = block.rows + sum(b - a for a, b in reached)
     X = np.zeros((order, 0)) if top is None else np.concatenate([top, *low])
     return function(Scene(block, model, ends, reached, X), *more)

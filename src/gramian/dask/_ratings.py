@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from gramian.completion._ratings import Elsewhere, Ids, Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.dask._cluster import Cluster
-from gramian.dask._spread import Driver, Folder
+from gramian.dask._spread import Driver, SharedFolder
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
-class Block:
+class RatingBlock:
     """The ratings of some rows: of users, or of items if the matrix is transposed.
 
     Rows are numbered from the first row of the block. Columns are numbered within the concatenated
@@ -41,19 +41,19 @@ class Block:
     def rows(self) -> int:
         return self.starts.size - 1
 
-    def part(self, kept: NDArray[np.bool_]) -> Block:
+    def part(self, kept: NDArray[np.bool_]) -> RatingBlock:
         """Some of the ratings, in the same rows."""
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
         weights = None if self.weights is None else self.weights[kept]
         entries = self.neighbour[kept], self.values[kept], self.held[kept]
-        return Block(starts.astype(self.starts.dtype), *entries, weights)
+        return RatingBlock(starts.astype(self.starts.dtype), *entries, weights)
 
     def row_of(self) -> NDArray[np.int32]:
         return np.repeat(np.arange(self.rows, dtype=np.int32), np.diff(self.starts))
 
 
 @dataclass(frozen=True)
-class Side:
+class StoredSide:
     """One of the two ways the ratings are stored."""
 
     blocks: list[Any]
@@ -72,7 +72,7 @@ class Side:
         """The first row of each block, and the first after it."""
         return [[int(a), int(b)] for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)]
 
-    def ranges(self, other: Side) -> list[list[list[int]]]:
+    def ranges(self, other: StoredSide) -> list[list[list[int]]]:
         """For each block the rows of the other side that its ratings refer to."""
         ends = other.ends()
         return [[ends[b] for b in some] for some in self.reached]
@@ -102,12 +102,12 @@ class Swept:
 
 
 @dataclass(frozen=True)
-class Rated:
+class ClusterRatings:
     """Ratings on a cluster, with the interface of `Ratings`."""
 
     cluster: Cluster
-    users: Side
-    items: Side
+    users: StoredSide
+    items: StoredSide
     row_ids: Ids
     col_ids: Ids
     size: int
@@ -121,7 +121,7 @@ class Rated:
     seed: int
     """Which ratings are held out."""
     columns: Any = None
-    home: Driver | Folder = field(default_factory=Driver)
+    home: Driver | SharedFolder = field(default_factory=Driver)
     """Copies states of the factors, through the driver or through files."""
 
     remote: ClassVar[bool] = True
@@ -140,7 +140,7 @@ class Rated:
     def mark(self) -> dict[str, Any]:
         """Values that identify the ratings of a checkpoint."""
         data = [self.size, self.check, self.weight, self.seed]
-        files = isinstance(self.home, Folder)
+        files = isinstance(self.home, SharedFolder)
         return {"shape": list(self.shape), "ratings": data, "factors": files}
 
     def ids(self, side: int) -> Ids:
@@ -155,7 +155,7 @@ class Rated:
         """The ratings that were drawn as held out when they were stored."""
         return HeldOut(int(self.cluster.sum("count", _held_out, self.users.blocks)))
 
-    def part(self, held: HeldOut) -> Rated:
+    def part(self, held: HeldOut) -> ClusterRatings:
         """The held-out ratings by users, or all others by users and items, in new blocks."""
         sides, cluster = [self.users, self.items], self.cluster
         for k, side in enumerate(sides[: 1 + held.rest]):
@@ -226,36 +226,36 @@ class Rated:
 # --- tasks -------------------------------------------------------------------------------
 
 
-def _held_out(block: Block) -> int:
+def _held_out(block: RatingBlock) -> int:
     return int(np.count_nonzero(block.held))
 
 
-def _part(block: Block, rest: bool) -> Block:
+def _part(block: RatingBlock, rest: bool) -> RatingBlock:
     return block.part(block.held ^ rest)
 
 
-def _counts(block: Block) -> Indices:
+def _counts(block: RatingBlock) -> Indices:
     return np.diff(block.starts)
 
 
-def _weighed(block: Block) -> Array:
+def _weighed(block: RatingBlock) -> Array:
     """Σ ω v and Σ ω."""
     omega = np.ones(block.values.size) if block.weights is None else block.weights
     return np.array([omega @ block.values.astype(float), omega.sum()])
 
 
-def _squares(block: Block, mean: float) -> float:
+def _squares(block: RatingBlock, mean: float) -> float:
     off = block.values.astype(float) - mean
     return float(off @ off)
 
 
-def _item_sums(block: Block, reached: list[list[int]], items: int) -> Array:
+def _item_sums(block: RatingBlock, reached: list[list[int]], items: int) -> Array:
     """Σ_i v of each item."""
     return np.bincount(_items(block, reached), block.values, minlength=items).astype(float)
 
 
 def _beside_both(
-    block: Block, reached: list[list[int]], items: int, means: Array, ridge: float
+    block: RatingBlock, reached: list[list[int]], items: int, means: Array, ridge: float
 ) -> float:
     """Σ (v less the mean of its item and the shrunken mean of its user)²."""
     left = block.values - means[_items(block, reached)]
@@ -266,7 +266,7 @@ def _beside_both(
 
 
 def _error(
-    block: Block, top: Array, low: list[Array], mean: float, bounds: Any, error: Any
+    block: RatingBlock, top: Array, low: list[Array], mean: float, bounds: Any, error: Any
 ) -> float:
     """Σ error(prediction, value) of a matrix [P b; Q c]."""
     P, Q = top.astype(float), np.concatenate(low).astype(float)
@@ -275,13 +275,13 @@ def _error(
     return float(np.sum(error(found.values(block.row_of(), block.neighbour), block.values)))
 
 
-def _items(block: Block, reached: list[list[int]]) -> NDArray[np.int32]:
+def _items(block: RatingBlock, reached: list[list[int]]) -> NDArray[np.int32]:
     """The item of each rating, among all."""
     items = np.concatenate([np.arange(a, b, dtype=np.int32) for a, b in reached])
     return items[block.neighbour]
 
 
-def _every(block: Block, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
+def _every(block: RatingBlock, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
     weights = np.ones(block.values.size) if block.weights is None else block.weights
     rows = block.row_of() + np.int32(ends[0])
     return rows, _items(block, reached), block.values.astype(float), weights

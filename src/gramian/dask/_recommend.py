@@ -21,9 +21,9 @@ from gramian.completion._selection import Solved
 from gramian.completion._stored import StoredRows
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
-from gramian.dask._completion import Completed, Model
-from gramian.dask._ratings import Rated, Swept
-from gramian.dask._spread import Folder, Spread, balanced, parts_of
+from gramian.dask._completion import Completed, CompletionModel
+from gramian.dask._ratings import ClusterRatings, Swept
+from gramian.dask._spread import SharedFolder, SpreadMatrix, balanced, parts_of
 from gramian.dask._store import store
 from gramian.dask._sweeps import to_a_gap
 from gramian.estimators.persistence import Kept
@@ -82,17 +82,17 @@ class OfRatings(OnCluster, Kept):
             rated: Any = store(cluster, X, seed=seed, **given)
         model.columns_, model._sweeps = rated.columns, None
         if factors is not None:
-            rated = replace(rated, home=Folder(str(factors)))
+            rated = replace(rated, home=SharedFolder(str(factors)))
         elif rated.size <= DRIVER_RATINGS or not self._on_workers(rated):
             return self._fit_at_home(rated)
         model._look_at(rated)
         return model._fit(rated)
 
-    def _on_workers(self, rated: Rated | None = None) -> bool:
+    def _on_workers(self, rated: ClusterRatings | None = None) -> bool:
         """Whether the completion runs on the workers, for the given ratings if any."""
         return False
 
-    def _fit_at_home(self, rated: Rated) -> Any:
+    def _fit_at_home(self, rated: ClusterRatings) -> Any:
         """Complete the ratings on the driver."""
         model: Any = self
         check_memory(RATING_BYTES * rated.size, f"{rated.size:,} ratings", "fit a part of them")
@@ -142,7 +142,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     and any data with a `solver` other than "auto", are fitted on the driver.
     """
 
-    def _on_workers(self, rated: Rated | None = None) -> bool:
+    def _on_workers(self, rated: ClusterRatings | None = None) -> bool:
         if self.solver != "auto" or rated is None:
             return bool(self.solver == "auto")
         large = sum(rated.shape) > MIN_COMPLETION_ORDER
@@ -158,7 +158,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         mean = (offsets or self._offsets(ratings)).mean
         ridge = float(self.bias_ridge) if self.biases else None
         return Problem(
-            Completed(ratings, Model(mean, ridge, *self._scales(ratings)), lam),
+            Completed(ratings, CompletionModel(mean, ridge, *self._scales(ratings)), lam),
             name=self._problem_name,
             formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
             variable="[P U; Uᵀ Q]",
@@ -187,13 +187,13 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
 
     def _swept_offsets(self, halves: Any, offsets: Offsets, state: Any) -> Offsets:
         """Offsets of a state on the workers are computed with its certificate."""
-        if isinstance(state, Spread):
+        if isinstance(state, SpreadMatrix):
             return offsets
         return super()._swept_offsets(halves, offsets, state)
 
     def _swept_factor(self, halves: Any, state: Any) -> Any:
         found = super()._swept_factor(halves, state)
-        return balanced(found) if isinstance(found, Spread) else found
+        return balanced(found) if isinstance(found, SpreadMatrix) else found
 
     def _proof_seconds(self, ratings: Any, history: History) -> float | None:
         """Estimated from counts, so that the choice of the proof does not depend on timings."""
@@ -208,7 +208,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     def _factorized(
         self, ratings: Any, problem: Problem | None, factor: Any, offsets: Offsets
     ) -> Factorization:
-        if problem is None or not isinstance(factor, Spread):
+        if problem is None or not isinstance(factor, SpreadMatrix):
             return super()._factorized(ratings, problem, factor, offsets)
         objective: Any = problem.objective
         rows, cols = objective.offsets(objective.image(factor))
@@ -223,7 +223,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
 class AsStored:
     """Ratings on the workers in the order of their ids; see `Canonical`."""
 
-    ratings: Rated
+    ratings: ClusterRatings
 
     def averaged(self, result: Result) -> Result:
         return result

@@ -3,7 +3,7 @@
 Blocks are results of tasks. Functions of them are also tasks, one for each block, and only sums are
 sent to the driver. If a worker is lost, the scheduler recomputes its blocks from their inputs.
 To limit how far back this reaches, a matrix is copied every few sweeps (`replanted`), through the
-driver or through files (`Folder`).
+driver or through files (`SharedFolder`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gramian.completion._stored import StoredRows, read_rows, write_rows
 from gramian.dask._cluster import Cluster
 
 if TYPE_CHECKING:
-    from gramian.dask._ratings import Rated
+    from gramian.dask._ratings import ClusterRatings
 
 Array = NDArray[np.floating]
 
@@ -36,10 +36,10 @@ DEAD = 1e-10
 
 
 @dataclass
-class Spread:
+class SpreadMatrix:
     """The blocks of a matrix, and the files that they are computed from."""
 
-    rated: Rated
+    rated: ClusterRatings
     upper: list[Any]
     lower: list[Any]
     columns: int
@@ -60,11 +60,11 @@ class Spread:
     def blocks(self) -> list[Any]:
         return [*self.upper, *self.lower]
 
-    def copy(self) -> Spread:
+    def copy(self) -> SpreadMatrix:
         """A matrix that changes independently of this one; blocks never change."""
         return replace(self, upper=list(self.upper), lower=list(self.lower))
 
-    def mapped(self, name: str, function: Callable[..., Any], *columns: Any) -> Spread:
+    def mapped(self, name: str, function: Callable[..., Any], *columns: Any) -> SpreadMatrix:
         """A task for each block, users before items; a list has one element for each block."""
         made = self.cluster.keep(self.cluster.each(name, function, self.blocks, *columns))
         count = len(self.upper)
@@ -88,17 +88,17 @@ class Spread:
         return float(self.sum("norm", _square))
 
 
-def spread(rated: Rated, rows: Array) -> Spread:
+def spread(rated: ClusterRatings, rows: Array) -> SpreadMatrix:
     """A matrix of the driver in blocks on the workers."""
     m = rated.shape[0]
     upper, lower = (
         rated.cluster.keep([rated.cluster.shared("factor", piece) for piece in side.pieces(part)])
         for part, side in ((rows[:m], rated.users), (rows[m:], rated.items))
     )
-    return Spread(rated, upper, lower, rows.shape[1])
+    return SpreadMatrix(rated, upper, lower, rows.shape[1])
 
 
-def roots_of(matrices: Sequence[Spread]) -> frozenset[Any]:
+def roots_of(matrices: Sequence[SpreadMatrix]) -> frozenset[Any]:
     """The files of all of them."""
     return frozenset().union(*(one.roots for one in matrices))
 
@@ -106,18 +106,18 @@ def roots_of(matrices: Sequence[Spread]) -> frozenset[Any]:
 class Driver:
     """Copies states through the memory of the driver (`factors=None`)."""
 
-    def replanted(self, state: Spread) -> Spread:
+    def replanted(self, state: SpreadMatrix) -> SpreadMatrix:
         """The same state, computed from the copy."""
         return spread(state.rated, state.gathered())
 
-    def stored(self, state: Spread) -> Any:
+    def stored(self, state: SpreadMatrix) -> Any:
         """The content of a checkpoint."""
         return state.gathered()
 
-    def restored(self, rated: Rated, stored: Any) -> Spread:
+    def restored(self, rated: ClusterRatings, stored: Any) -> SpreadMatrix:
         return spread(rated, np.array(stored))
 
-    def kept(self, factor: Spread) -> Any:
+    def kept(self, factor: SpreadMatrix) -> Any:
         """The final factor."""
         return factor.gathered()
 
@@ -139,7 +139,7 @@ class Written:
 
 
 @dataclass
-class Folder:
+class SharedFolder:
     """Copies states through NumPy files in a folder that the driver and all workers reach.
 
     The path is on a shared disk, or an address (s3://…).
@@ -153,21 +153,21 @@ class Folder:
         if "://" not in self.path:
             self.path = os.path.abspath(self.path)
 
-    def replanted(self, state: Spread) -> Spread:
+    def replanted(self, state: SpreadMatrix) -> SpreadMatrix:
         return self._read(state.rated, self._written(state), state.columns)
 
-    def stored(self, state: Spread) -> Any:
+    def stored(self, state: SpreadMatrix) -> Any:
         """The name of files that stay until later checkpoints are written."""
         written = self._written(state)
         self._keep(written)
         return {"folder": written.path, "columns": state.columns}
 
-    def restored(self, rated: Rated, stored: Any) -> Spread:
+    def restored(self, rated: ClusterRatings, stored: Any) -> SpreadMatrix:
         written = Written(stored["folder"])
         self._keep(written)
         return self._read(rated, written, int(stored["columns"]))
 
-    def kept(self, factor: Spread) -> StoredRows:
+    def kept(self, factor: SpreadMatrix) -> StoredRows:
         """The factor in files that stay."""
         rated, path = factor.rated, f"{self.path}/factor-{uuid4().hex[:12]}"
         self._write(factor, path)
@@ -180,12 +180,12 @@ class Folder:
             old.unpin()
         self._kept = [*self._kept[-1:], written]
 
-    def _written(self, state: Spread) -> Written:
+    def _written(self, state: SpreadMatrix) -> Written:
         written = Written(f"{self.path}/state-{uuid4().hex[:12]}")
         self._write(state, written.path)
         return written
 
-    def _write(self, matrix: Spread, path: str) -> None:
+    def _write(self, matrix: SpreadMatrix, path: str) -> None:
         cluster, paths = matrix.cluster, _files(matrix.rated, path)
         cluster.gather(cluster.each("write", _written, paths, matrix.blocks))
         fs, place = url_to_fs(path)
@@ -197,10 +197,10 @@ class Folder:
                 "folder that all of them share"
             )
 
-    def _read(self, rated: Rated, written: Written, columns: int) -> Spread:
+    def _read(self, rated: ClusterRatings, written: Written, columns: int) -> SpreadMatrix:
         cluster, count = rated.cluster, len(rated.users.blocks)
         made = cluster.keep(cluster.each("read", _whole, _files(rated, written.path)))
-        return Spread(rated, made[:count], made[count:], columns, roots=frozenset({written}))
+        return SpreadMatrix(rated, made[:count], made[count:], columns, roots=frozenset({written}))
 
 
 def parts_of(factor: StoredRows, scales: tuple[Array, Array]) -> tuple[StoredRows, StoredRows]:
@@ -212,7 +212,7 @@ def parts_of(factor: StoredRows, scales: tuple[Array, Array]) -> tuple[StoredRow
     )
 
 
-def balanced(factor: Spread) -> Spread:
+def balanced(factor: SpreadMatrix) -> SpreadMatrix:
     """The same product PQᵀ with the least trace, P and Q with orthogonal, decreasing columns.
 
     With P = XS and Q = YT, S and T triangular, and STᵀ = UΣVᵀ, the halves are XUΣ^½ = P TᵀVΣ^-½ and
@@ -237,7 +237,7 @@ def balanced(factor: Spread) -> Spread:
     return replace(factor, upper=upper, lower=lower, columns=int(kept.sum()))
 
 
-def _files(rated: Rated, path: str) -> list[str]:
+def _files(rated: ClusterRatings, path: str) -> list[str]:
     """A file for each block."""
     sides = (rated.users, "users"), (rated.items, "items")
     return [f"{path}/{name}-{k:05d}.npy" for side, name in sides for k in range(len(side.blocks))]

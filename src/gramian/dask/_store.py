@@ -38,7 +38,7 @@ from gramian.dask._collections import (
     ratings,
     refuse_mixed,
 )
-from gramian.dask._ratings import Block, Rated, Side
+from gramian.dask._ratings import ClusterRatings, RatingBlock, StoredSide
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -75,7 +75,7 @@ def joined(pieces: list[Entries]) -> list[Any]:
             for parts in zip(*pieces, strict=True)]  # fmt: skip
 
 
-class Parts:
+class PartitionPieces:
     """The pieces of every partition, by side and group: futures on the workers."""
 
     def __init__(
@@ -163,7 +163,7 @@ class Names:
 
 def store(
     cluster: Cluster, X: Any, *, duplicates: str = "error", weights: Any = None, seed: int = 0
-) -> Rated:
+) -> ClusterRatings:
     """Read the ratings, and store them by users and by items."""
     if duplicates not in DUPLICATES:
         raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
@@ -177,7 +177,7 @@ def store(
     ids = cluster.keep([cluster.shared("names", side.names) for side in found])
     groups = [groups_of(one) for one in cuts]
     split = cluster.each("split", _split, shards, *ids, *groups, seed)
-    pieces = Parts(cluster, split, cuts, groups)
+    pieces = PartitionPieces(cluster, split, cuts, groups)
     sides = []
     for side, group in enumerate(groups):
         piece = found[0].counts.sum() / (len(shards) * (group.size - 1))
@@ -194,7 +194,7 @@ def store(
     if not facts["weight"] > 0:
         raise ValueError("every sample_weight is zero: nothing is left to fit")
     users, items = (_side(cluster, *made) for made in sides)
-    return Rated(
+    return ClusterRatings(
         cluster, users, items, row_ids, col_ids, facts["size"], facts["total"], facts["weight"],
         facts["span"], facts["mark"], seed, names,
     )  # fmt: skip
@@ -237,7 +237,7 @@ def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
 
 
 def _stored(
-    cluster: Cluster, pieces: Parts, side: int, batch: int, duplicates: str
+    cluster: Cluster, pieces: PartitionPieces, side: int, batch: int, duplicates: str
 ) -> tuple[list[Any], Indices, Any]:
     """The blocks of one side, each gathered from its pieces in the order of the partitions."""
     own, other = pieces.cuts[side], pieces.cuts[1 - side]
@@ -248,11 +248,11 @@ def _stored(
     return [block for (block,) in blocks], own, other
 
 
-def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) -> Side:
+def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) -> StoredSide:
     answers = cluster.gather(cluster.each("count", _reached, blocks))
     reached, counts = zip(*answers, strict=True)
     plain = cluster.keep(cluster.each("block", itemgetter("block"), blocks))
-    return Side(plain, cuts, list(reached), np.concatenate(counts))
+    return StoredSide(plain, cuts, list(reached), np.concatenate(counts))
 
 
 def _cuts(counts: Indices) -> Indices:
@@ -337,7 +337,7 @@ def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) 
     reached, neighbour = _among(across, other)
     starts = np.searchsorted(own, rows).astype(np.int64)
     return {
-        "block": Block(starts, neighbour, values, held, weights), "reached": reached,
+        "block": RatingBlock(starts, neighbour, values, held, weights), "reached": reached,
         "repeated": repeated, "example": example,
         "mark": _mark(own, across, values, begin, width),
     }  # fmt: skip
@@ -389,7 +389,7 @@ def _reached(made: dict[str, Any]) -> tuple[Indices, Indices]:
 
 
 def _facts(made: dict[str, Any]) -> dict[str, Any]:
-    block: Block = made["block"]
+    block: RatingBlock = made["block"]
     values = block.values.astype(float)
     omega = np.ones(values.size) if block.weights is None else block.weights
     ends = (float(values.min()), float(values.max())) if values.size else (np.inf, -np.inf)

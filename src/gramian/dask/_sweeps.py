@@ -20,9 +20,9 @@ from gramian.bounds import proved_certificate
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.common.random_state import generator
-from gramian.dask._completion import Completed, Model
-from gramian.dask._ratings import Block, HeldOut, Rated, Side
-from gramian.dask._spread import SWEEPS, Spread, balanced, roots_of, spread
+from gramian.dask._completion import Completed, CompletionModel
+from gramian.dask._ratings import ClusterRatings, HeldOut, RatingBlock, StoredSide
+from gramian.dask._spread import SWEEPS, SpreadMatrix, balanced, roots_of, spread
 from gramian.methods.alternating import SWEEPS_PER_CERTIFICATE, certified
 from gramian.methods.base import Settings
 from gramian.methods.quick import Quick
@@ -52,7 +52,7 @@ class ShardedHalves:
     """
 
     objective: Completed
-    rated: Rated
+    rated: ClusterRatings
     """The entries of the sweeps."""
     lam: float
     dtype: Any
@@ -68,25 +68,25 @@ class ShardedHalves:
         """The same without the held-out entries."""
         return replace(self, rated=self.rated.part(~held))
 
-    def state(self, factor: Array | Spread) -> Spread:
+    def state(self, factor: Array | SpreadMatrix) -> SpreadMatrix:
         """[P b; Q c] with the best offsets."""
-        there = factor if isinstance(factor, Spread) else spread(self.rated, factor)
+        there = factor if isinstance(factor, SpreadMatrix) else spread(self.rated, factor)
         offsets = np.concatenate(self.objective.offsets(self.objective.image(there)))
         pieces = there.pieces(self.units), there.pieces(offsets)
         made = there.mapped("offsets", _with_offsets, *pieces, self.dtype)
         return replace(made, columns=there.columns + 1)
 
-    def factor(self, state: Spread) -> Spread:
+    def factor(self, state: SpreadMatrix) -> SpreadMatrix:
         """[P; Q] of a state, in float64."""
         made = state.mapped("factor", _factor, state.pieces(self.units))
         return replace(made, columns=state.columns - 1)
 
-    def refit_upper(self, state: Spread, steps: int) -> None:
+    def refit_upper(self, state: SpreadMatrix, steps: int) -> None:
         """Improve P and b for fixed Q and c."""
         nodes = self._refits(_refit_rows, state.upper, state.lower, self.rated.users, steps)
         state.upper = self.rated.cluster.keep(nodes)
 
-    def refit_lower(self, state: Spread, steps: int) -> float:
+    def refit_lower(self, state: SpreadMatrix, steps: int) -> float:
         """Improve Q and c for fixed P and b; returns F before the update."""
         rated, cluster = self.rated, self.rated.cluster
         both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
@@ -113,7 +113,7 @@ class ShardedHalves:
         return self.lam, 1.0 if ridge is None else ridge
 
     def _refits(
-        self, function: Any, own: list[Any], other: list[Any], side: Side, steps: int
+        self, function: Any, own: list[Any], other: list[Any], side: StoredSide, steps: int
     ) -> list[Any]:
         return self.rated.cluster.each(
             "half-sweep", function, side.blocks, self.objective.model_there, side.ends(),
@@ -123,30 +123,30 @@ class ShardedHalves:
 
     # --- mixing, as in `Halves` ----------------------------------------------------------
 
-    def lower_of(self, state: Spread) -> Spread:
+    def lower_of(self, state: SpreadMatrix) -> SpreadMatrix:
         """[Q c] of a state."""
         return replace(state, upper=[], lower=list(state.lower))
 
-    def set_lower(self, state: Spread, lower: Spread) -> None:
+    def set_lower(self, state: SpreadMatrix, lower: SpreadMatrix) -> None:
         state.lower, state.roots = list(lower.lower), state.roots | lower.roots
 
-    def change(self, before: Spread, after: Spread) -> Spread:
+    def change(self, before: SpreadMatrix, after: SpreadMatrix) -> SpreadMatrix:
         made = before.mapped("change", _difference, after.lower)
         return replace(made, roots=roots_of([before, after]))
 
-    def products(self, changes: Sequence[Spread]) -> Array:
+    def products(self, changes: Sequence[SpreadMatrix]) -> Array:
         if len(changes) == 1:
             return np.zeros((0, 1))
         found: Array = changes[-1].sum("mixing", _products, _side_by_side(changes[:-1]))
         return found
 
-    def mixture(self, points: Sequence[Spread], weights: Array) -> Spread:
+    def mixture(self, points: Sequence[SpreadMatrix], weights: Array) -> SpreadMatrix:
         made = points[-1].mapped("mixing", _mixture, _side_by_side(points[:-1]), weights)
         return replace(made, roots=roots_of(points))
 
     # --- columns in random directions ----------------------------------------------------
 
-    def scattered(self, rng: np.random.Generator, rank: int) -> Spread:
+    def scattered(self, rng: np.random.Generator, rank: int) -> SpreadMatrix:
         """A state with random Q, whose products are about as large as the targets."""
         rated, model = self.rated, self.objective.model
         size = scattered_size(rated.mean_square(model.mean), 1.0, rank)
@@ -160,9 +160,9 @@ class ShardedHalves:
             rated.cluster.each("scatter", _widened, empty, rank, lengths, seeds)
         )
         users = len(rated.users.blocks)
-        return Spread(rated, made[:users], made[users:], rank + 1)
+        return SpreadMatrix(rated, made[:users], made[users:], rank + 1)
 
-    def widened(self, state: Spread, rank: int, rng: np.random.Generator) -> Spread:
+    def widened(self, state: SpreadMatrix, rank: int, rng: np.random.Generator) -> SpreadMatrix:
         """The state with random columns added, up to a rank."""
         own = state.columns - 1
         if rank <= own:
@@ -230,12 +230,14 @@ def _proved(problem: Problem, image: Any, *, tol: float) -> Certificate:
     return proved_certificate(problem, image, tol=tol, seconds=PATIENCE)[0]
 
 
-def _with_columns(problem: Problem, factor: Spread, rank: int, rng: np.random.Generator) -> Spread:
+def _with_columns(
+    problem: Problem, factor: SpreadMatrix, rank: int, rng: np.random.Generator
+) -> SpreadMatrix:
     halves: ShardedHalves = halves_of(problem.objective)
     return halves.factor(halves.widened(halves.state(factor), rank, rng))
 
 
-def _side_by_side(matrices: Sequence[Spread]) -> list[list[Any]]:
+def _side_by_side(matrices: Sequence[SpreadMatrix]) -> list[list[Any]]:
     """For each block, the blocks of all matrices."""
     return [list(parts) for parts in zip(*(one.blocks for one in matrices), strict=True)]
 
@@ -248,8 +250,8 @@ def _seeds(rng: np.random.Generator, count: int) -> list[int]:
 
 
 def _refit(
-    block: Block, model: Model, ends: list[int], turned: bool, own: Array, other: list[Array],
-    weights: tuple[float, float], steps: int,
+    block: RatingBlock, model: CompletionModel, ends: list[int], turned: bool, own: Array,
+    other: list[Array], weights: tuple[float, float], steps: int,
 ) -> tuple[float, Array]:  # fmt: skip
     """Conjugate gradient steps on each row of a block, and F of the block before them."""
     dtype = own.dtype
@@ -274,7 +276,7 @@ def _refit_rows(*given: Any) -> Array:
 
 
 def _upper_penalty(
-    rows: Array, model: Model, ends: list[int], weights: tuple[float, float]
+    rows: Array, model: CompletionModel, ends: list[int], weights: tuple[float, float]
 ) -> float:
     return _penalty(rows, model.rows[ends[0] : ends[1]], weights)
 

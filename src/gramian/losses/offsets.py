@@ -294,9 +294,9 @@ class SquaredWithOffsets(Loss, Placed):
         return _Offsets(linked, home.links, home.masses, self.place).solve
 
     @cached_property
-    def links(self) -> Links:
+    def links(self) -> RatingCounts:
         """N, on the host."""
-        return Links(self.rows, self.cols, self.weight, self.shape)
+        return RatingCounts(self.rows, self.cols, self.weight, self.shape)
 
     @property
     def masses(self) -> Sides:
@@ -305,7 +305,7 @@ class SquaredWithOffsets(Loss, Placed):
         return ones[0] + self.ridge, ones[1] + self.ridge
 
 
-class Links:
+class RatingCounts:
     """N (m × n) with the weight of each entry, in blocks of rows that share one array of ones."""
 
     def __init__(
@@ -352,7 +352,7 @@ class _Offsets:
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g), by elimination of the longer side."""
 
     def __init__(
-        self, linked: Callable[[int, Array], Array], links: Links, masses: Sides, place: Any
+        self, linked: Callable[[int, Array], Array], links: RatingCounts, masses: Sides, place: Any
     ) -> None:
         self.linked, self.links, self.place = linked, links, place
         self.long = int(links.shape[0] < links.shape[1])

@@ -22,7 +22,7 @@ from gramian.graph import Graph
 from gramian.manifold._spaces import METRICS, Places, barycentric, dense, space_of
 from gramian.neighbours import Neighbours, nearest
 from gramian.problem import Problem
-from gramian.reductions.parts import Parts, widened
+from gramian.reductions.parts import Components, widened
 from gramian.reductions.units import Units
 from gramian.result import Result
 
@@ -127,7 +127,7 @@ class Unfolding(
 
     def _fit_parts(self, X: Any, side: Any) -> None:
         """Fit a copy of the estimator to each component of its graph and combine the results."""
-        parts = Parts(self.graph_.labels)
+        parts = Components(self.graph_.labels)
         started, self.parts_ = clock.now(), []
         for points in parts.members:
             part, asked, limit = clone(self), self.n_components, self.time_limit

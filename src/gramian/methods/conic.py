@@ -20,7 +20,7 @@ from gramian.bounds import certify_image
 from gramian.common import clock
 from gramian.linalg.svec import svec, triangle_size
 from gramian.methods.base import Run, Settings, Step
-from gramian.methods.conic_backends import Block, ConicModel, load_backend
+from gramian.methods.conic_backends import ConeBlock, ConicModel, load_backend
 from gramian.objectives.quadratic_form import (
     FLOPS,
     QuadraticForm,
@@ -191,7 +191,7 @@ def direct(form: QuadraticForm) -> ConicModel:
         sp.csc_array(sp.block_diag([sp.csc_array((size, size)), 2 * z])),
         np.concatenate([form.c, np.zeros(rows)]),
         (
-            Block("zero", sp.csr_array(sp.hstack([sp.csr_array(form.B), -z])), -form.t),
+            ConeBlock("zero", sp.csr_array(sp.hstack([sp.csr_array(form.B), -z])), -form.t),
             _semidefinite(form.order, rows),
         ),
     )
@@ -212,7 +212,7 @@ def second_order_cone(form: QuadraticForm) -> ConicModel:
     rows, size = form.B.shape
     mu = sp.csr_array(([0.5, -0.5], ([0, 1], [size, size])), shape=(2, size + 1))
     z = sp.hstack([sp.csr_array(form.B), sp.csr_array((rows, 1))])
-    u = Block(
+    u = ConeBlock(
         "second-order",
         sp.csr_array(sp.vstack([mu, z])),
         np.concatenate([[0.5, 0.5], -form.t]),
@@ -227,7 +227,7 @@ def schur_complement(form: QuadraticForm) -> ConicModel:
     rows, size = form.B.shape
     above = triangle_size(rows)
     last_column = sp.block_diag([np.sqrt(2.0) * sp.csr_array(form.B), sp.eye_array(1)])
-    arrow = Block(
+    arrow = ConeBlock(
         "semidefinite",
         sp.csr_array(sp.vstack([sp.csr_array((above, size + 1)), last_column])),
         np.concatenate([svec(np.eye(rows)), -np.sqrt(2.0) * form.t, [0.0]]),
@@ -238,11 +238,11 @@ def schur_complement(form: QuadraticForm) -> ConicModel:
     )
 
 
-def _semidefinite(order: int, others: int) -> Block:
+def _semidefinite(order: int, others: int) -> ConeBlock:
     """M ⪰ 0, where `others` variables follow svec(M)."""
     size = triangle_size(order)
     G = sp.csr_array(sp.eye_array(size, size + others))
-    return Block("semidefinite", G, np.zeros(size), order)
+    return ConeBlock("semidefinite", G, np.zeros(size), order)
 
 
 def _no_quadratic(size: int) -> sp.csc_array:

@@ -18,7 +18,7 @@ Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class Block:
+class ConeBlock:
     """Gx + h ∈ a cone: "zero", "second-order", or "semidefinite" (in the order of svec)."""
 
     kind: str
@@ -33,13 +33,15 @@ class ConicModel:
 
     P: sp.csc_array
     q: Array
-    blocks: tuple[Block, ...]
+    blocks: tuple[ConeBlock, ...]
 
     def with_trace(self, diagonal: Array, trace: float) -> ConicModel:
         """Add ⟨diag, M⟩ = trace."""
         s = svec(np.diag(diagonal))
         row = sp.csr_array(np.concatenate([s, np.zeros(self.q.size - s.size)])[None])
-        return ConicModel(self.P, self.q, (*self.blocks, Block("zero", row, np.array([-trace]))))
+        return ConicModel(
+            self.P, self.q, (*self.blocks, ConeBlock("zero", row, np.array([-trace])))
+        )
 
 
 Backend = Callable[[ConicModel, float, float, bool], Answer | None]
@@ -90,15 +92,15 @@ _DATA: dict[str, Callable[[ConicModel], dict[str, Any]]] = {
 }
 
 
-def _joined(blocks: tuple[Block, ...]) -> tuple[sp.csc_matrix, Array]:
+def _joined(blocks: tuple[ConeBlock, ...]) -> tuple[sp.csc_matrix, Array]:
     G = sp.csc_matrix(sp.vstack([block.G for block in blocks]))
     return G, np.concatenate([block.h for block in blocks])
 
 
-def _lower(block: Block) -> Block:
+def _lower(block: ConeBlock) -> ConeBlock:
     """A semidefinite block with its rows in the order of the lower triangle by columns."""
     if block.kind != "semidefinite":
         return block
     i, j, _ = triangle(block.order)
     turned = np.lexsort((j, i))
-    return Block(block.kind, block.G[turned], block.h[turned], block.order)
+    return ConeBlock(block.kind, block.G[turned], block.h[turned], block.order)

@@ -14,7 +14,7 @@ from gramian.arrays.dense import eigh
 from gramian.arrays.places import host, namespace, norm
 from gramian.arrays.threads import blas_threads_for
 from gramian.linalg import ritz_pairs
-from gramian.proofs import SparseForm, Split, lost_by
+from gramian.proofs import ComplementSplit, SparseForm, lost_by
 
 Array = NDArray[np.floating]
 
@@ -84,7 +84,7 @@ def estimated_eigenpairs(
 
     Near the optimum no eigenvalue on the complement lies at the level.
     """
-    split = Split.along(gradient, L)
+    split = ComplementSplit.along(gradient, L)
     found = ritz_pairs(split, count, steps=steps, v0=split.beside(start))
     lowest, residual = -float(found.values[0]), float(found.residuals[0])
     hope, bound = split.least(lowest), split.least(lowest - residual)

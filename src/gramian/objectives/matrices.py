@@ -127,7 +127,7 @@ class Gram(Dense):
         return float(4 * unit * reach * (length + unit * reach))
 
 
-class Parts(Placed):
+class SparsePlusLowRank(Placed):
     """cI + S + U diag(ω) Uᵀ: a multiple of I, a sparse and a low-rank part."""
 
     def __init__(
@@ -142,9 +142,9 @@ class Parts(Placed):
         self.factor = np.zeros((order, 0)) if factor is None else factor
         self.weights = np.ones(self.factor.shape[1]) if weights is None else weights
 
-    def __add__(self, other: Parts) -> Parts:
+    def __add__(self, other: SparsePlusLowRank) -> SparsePlusLowRank:
         sparse = [part.sparse for part in (self, other) if part.sparse is not None]
-        return Parts(
+        return SparsePlusLowRank(
             self.order,
             self.scale + other.scale,
             sum(sparse[1:], sparse[0]) if sparse else None,
@@ -152,9 +152,11 @@ class Parts(Placed):
             np.concatenate([self.weights, other.weights]),
         )
 
-    def times(self, number: float) -> Parts:
+    def times(self, number: float) -> SparsePlusLowRank:
         sparse = None if self.sparse is None else number * self.sparse
-        return Parts(self.order, number * self.scale, sparse, self.factor, number * self.weights)
+        return SparsePlusLowRank(
+            self.order, number * self.scale, sparse, self.factor, number * self.weights
+        )
 
     @property
     def columns(self) -> int:
@@ -214,7 +216,7 @@ class Parts(Placed):
         return SparseForm(self.sparse + diagonal, self.factor, self.weights)
 
 
-class Sparse(Parts):
+class Sparse(SparsePlusLowRank):
     """A symmetric scipy sparse matrix."""
 
     def __init__(self, matrix: Any) -> None:
@@ -226,7 +228,7 @@ class Sparse(Parts):
         return self.sparse
 
 
-class LowRankPlusIdentity(Parts):
+class LowRankPlusIdentity(SparsePlusLowRank):
     """s I + U diag(δ) Uᵀ; with no U, a multiple of the identity."""
 
     def __init__(
@@ -385,7 +387,7 @@ def diagonal_of(matrix: SymmetricMatrix) -> Array | None:
     """The diagonal, None if it is not available cheaply."""
     if isinstance(matrix, Dense):
         return np.diagonal(matrix.array)
-    return matrix.diagonal() if isinstance(matrix, Parts) else None
+    return matrix.diagonal() if isinstance(matrix, SparsePlusLowRank) else None
 
 
 def dense_numbers(matrix: SymmetricMatrix) -> int:
@@ -394,7 +396,7 @@ def dense_numbers(matrix: SymmetricMatrix) -> int:
         return max(dense_numbers(part) for part in matrix.parts)
     if isinstance(matrix, Scaled | Rooted):
         return dense_numbers(matrix.matrix)
-    if isinstance(matrix, Parts):
+    if isinstance(matrix, SparsePlusLowRank):
         return size(matrix.factor)
     if isinstance(matrix, GramOperator):
         return 0 if sp.issparse(matrix.X) else size(matrix.X)
@@ -406,7 +408,7 @@ def size_of(matrix: Any) -> float:
     matrix = at_home(matrix)
     if isinstance(matrix, Dense):
         return float(np.linalg.norm(matrix.array))
-    if isinstance(matrix, Parts):
+    if isinstance(matrix, SparsePlusLowRank):
         sparse = 0.0 if matrix.sparse is None else float(np.linalg.norm(matrix.sparse.data))
         low = float(np.sum(np.abs(matrix.weights) * matrix.factor**2))
         return abs(matrix.scale) + sparse + low
@@ -430,7 +432,7 @@ def absolute_product(matrix: Any, V: Array) -> Array:
         return root.T @ (root @ V)
     if isinstance(matrix, Dense):
         return xp.abs(matrix.array) @ V
-    if isinstance(matrix, Parts):
+    if isinstance(matrix, SparsePlusLowRank):
         found = abs(matrix.scale) * V
         if matrix.sparse is not None:
             found += abs(matrix.sparse) @ V

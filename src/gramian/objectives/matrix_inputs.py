@@ -15,8 +15,8 @@ from gramian.objectives.matrices import (
     GramOperator,
     LowRankPlusIdentity,
     Operator,
-    Parts,
     Sparse,
+    SparsePlusLowRank,
     SymmetricMatrix,
     size_of,
 )
@@ -52,7 +52,7 @@ def require_psd(matrix: SymmetricMatrix, name: str) -> None:
 
     Only if λ_min is computed rather than bounded; rounding may make it slightly negative.
     """
-    if isinstance(matrix, Dense | Parts):
+    if isinstance(matrix, Dense | SparsePlusLowRank):
         size = size_of(matrix)
     elif isinstance(matrix, GramOperator) and matrix.order <= DENSE_ORDER:
         size = abs(matrix.lower)

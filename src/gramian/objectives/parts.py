@@ -26,9 +26,9 @@ from gramian.objectives.matrices import (
     BORDER,
     GramOperator,
     MatrixSum,
-    Parts,
     Rooted,
     Scaled,
+    SparsePlusLowRank,
     SymmetricMatrix,
 )
 from gramian.proofs import Bipartite, LowRank, SparseForm, rounded_sum
@@ -39,9 +39,9 @@ SPAN_NUMBERS = 100_000_000
 """Largest size of the dense factor of a low-rank part: 0.8 GB."""
 
 
-def parts_of(matrix: SymmetricMatrix) -> Parts | None:
+def parts_of(matrix: SymmetricMatrix) -> SparsePlusLowRank | None:
     """The parts of a symmetric matrix, None if unknown."""
-    if isinstance(matrix, Parts):
+    if isinstance(matrix, SparsePlusLowRank):
         return matrix
     if isinstance(matrix, Scaled):
         inner = parts_of(matrix.matrix)
@@ -57,36 +57,38 @@ def parts_of(matrix: SymmetricMatrix) -> Parts | None:
     return None
 
 
-def _gram_parts(matrix: GramOperator) -> Parts | None:
+def _gram_parts(matrix: GramOperator) -> SparsePlusLowRank | None:
     rows, order = matrix.X.shape
     if 2 * rows > order or rows * order > SPAN_NUMBERS:
         return None
     X = matrix.X.toarray() if sp.issparse(matrix.X) else matrix.X
     weights = np.ones(rows) if matrix.weights is None else matrix.weights
-    return Parts(order, 0.0, None, np.asarray(X.T, dtype=float), matrix.scale * weights)
+    return SparsePlusLowRank(order, 0.0, None, np.asarray(X.T, dtype=float), matrix.scale * weights)
 
 
-def adjoint_parts(map: LinearMap, w: Array) -> Parts | None:
+def adjoint_parts(map: LinearMap, w: Array) -> SparsePlusLowRank | None:
     """The parts of 𝒜*(w), None if unknown."""
     if isinstance(map, Mix):
         return adjoint_parts(map.base, map.weights.T @ w)
     if isinstance(map, Squares):
-        return Parts(map.order, factor=map.vectors, weights=np.asarray(w, dtype=float))
+        return SparsePlusLowRank(map.order, factor=map.vectors, weights=np.asarray(w, dtype=float))
     if isinstance(map, Stack):
-        total: Parts | None = Parts(map.order)
+        total: SparsePlusLowRank | None = SparsePlusLowRank(map.order)
         for inner, part in map.split(w):
             known = adjoint_parts(inner, part)
             total = None if total is None or known is None else total + known
         return total
     if isinstance(map, Entries | PairDistances):
-        return Parts(map.order, sparse=map.adjoint_sparse(w))
+        return SparsePlusLowRank(map.order, sparse=map.adjoint_sparse(w))
     if isinstance(map, BlockEntries):
         G = 0.5 * map.matrix(np.asarray(w, dtype=float))
-        return Parts(map.order, sparse=sp.csr_array(sp.block_array([[None, G], [G.T, None]])))
+        return SparsePlusLowRank(
+            map.order, sparse=sp.csr_array(sp.block_array([[None, G], [G.T, None]]))
+        )
     return None
 
 
-def rounding_of_parts(parts: Parts) -> Array:
+def rounding_of_parts(parts: SparsePlusLowRank) -> Array:
     """e² with |E_ij| ≤ e_i e_j for the rounding errors E of the sum of the parts as one matrix.
 
     |E| ≤ γ|S| ≤ γ diag(|S|1) for the sparse one, and |U||ω||U|ᵀ ≤ h_i h_j with h² = U²|ω|.
@@ -131,7 +133,7 @@ def joined_form(order: int, forms: Sequence[Any]) -> Any:
     if all(isinstance(form, Bipartite) for form in forms):
         return Bipartite(sum(form.scale for form in forms), sum(form.B for form in forms))
     known = [_form_parts(form) for form in forms]
-    joined = Parts(order)
+    joined = SparsePlusLowRank(order)
     for part in known:
         if part is None:
             return None
@@ -139,20 +141,20 @@ def joined_form(order: int, forms: Sequence[Any]) -> Any:
     return joined.form()
 
 
-def _form_parts(form: Any) -> Parts | None:
+def _form_parts(form: Any) -> SparsePlusLowRank | None:
     if isinstance(form, SparseForm) and form.plain:
-        return Parts(form.order, 0.0, form.S, form.U, form.weights)
+        return SparsePlusLowRank(form.order, 0.0, form.S, form.U, form.weights)
     if isinstance(form, Bipartite):
         sparse = sp.block_array([[None, form.B], [form.B.T, None]], format="csr")
-        return Parts(sum(form.B.shape), form.scale, sparse)
+        return SparsePlusLowRank(sum(form.B.shape), form.scale, sparse)
     if isinstance(form, LowRank):
         diagonal = np.asarray(form.W.diagonal())
         if abs(form.W - sp.diags_array(diagonal)).sum() == 0:
-            return Parts(form.U.shape[0], form.scale, None, form.U, diagonal)
+            return SparsePlusLowRank(form.U.shape[0], form.scale, None, form.U, diagonal)
     return None
 
 
-def _span(map: Congruence, w: Array, C: Parts) -> LowRank | None:
+def _span(map: Congruence, w: Array, C: SparsePlusLowRank) -> LowRank | None:
     """XᵀAX + C if X has far fewer rows than columns and C has low rank."""
     rows, order = map.X.shape
     adjoint = adjoint_parts(map.base, w)
@@ -179,7 +181,7 @@ def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm 
     if known is None or known.columns > BORDER:
         return None
     n = map.distances.order
-    total = known + Parts(n, sparse=map.distances.adjoint_sparse(w))
+    total = known + SparsePlusLowRank(n, sparse=map.distances.adjoint_sparse(w))
     sparse = sp.csr_array(total.sparse + total.scale * sp.eye_array(n))[1:, 1:]
     unit = sp.csr_array(map.distances.adjoint_sparse(map.kept))[1:, 1:]
     return SparseForm(sparse, total.factor[1:], total.weights, unit=unit)
@@ -209,7 +211,7 @@ def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Arr
     if known is None:
         return np.full(map.order, np.inf)
     distances = at_home(map.distances)
-    whole = known + Parts(distances.order, sparse=distances.adjoint_sparse(w))
+    whole = known + SparsePlusLowRank(distances.order, sparse=distances.adjoint_sparse(w))
     reach, longest = whole.reach()
     reach += abs(whole.scale)
     inverse = map.root.inverse
@@ -217,7 +219,9 @@ def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Arr
     return (rounded_sum(longest) + 2 * rounded_sum(map.order)) * sizes
 
 
-def quadratic_parts(L: Array, AL: Array, BL: Array, b: float | None, C: Any) -> Parts | None:
+def quadratic_parts(
+    L: Array, AL: Array, BL: Array, b: float | None, C: Any
+) -> SparsePlusLowRank | None:
     """2AMA + BM + MB + 2C for M = LLᵀ; `b` if B = bI."""
     known = parts_of(C)
     if known is None:
@@ -228,4 +232,4 @@ def quadratic_parts(L: Array, AL: Array, BL: Array, b: float | None, C: Any) -> 
         weights = np.repeat([2.0, 1.0, -1.0], r)
     else:
         blocks, weights = [AL, L], np.repeat([2.0, 2.0 * b], r)
-    return known.times(2.0) + Parts(known.order, 0.0, None, np.hstack(blocks), weights)
+    return known.times(2.0) + SparsePlusLowRank(known.order, 0.0, None, np.hstack(blocks), weights)

@@ -30,7 +30,7 @@ MAX_MU_RATIO = 20.0
 
 
 @dataclass
-class Side:
+class BlockHistory:
     """One of the two blocks: X_{k−1}, X_{k−2} and their Lipschitz constants."""
 
     now: Array
@@ -72,7 +72,7 @@ def bis(
     objective = problem.objective
     start = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
     first = max(_curvature(objective, start), 1e-300)
-    X, Y = Side(start, start, first, first), Side(start, start, first, first)
+    X, Y = BlockHistory(start, start, first, first), BlockHistory(start, start, first, first)
     t, gamma, value, quiet, k, caution = 1.0, 0.0, np.inf, 0, 0, 1.0
     while quiet < MAX_QUIET_ITERATIONS:
         image = objective.image(Y.now)
@@ -95,7 +95,7 @@ def bis(
 
 def _step(
     objective: Objective,
-    side: Side,
+    side: BlockHistory,
     other: Array,
     omega: float,
     gamma: float,

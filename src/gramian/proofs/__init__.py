@@ -8,7 +8,7 @@ which is 0 for all methods except Lanczos.
 from gramian.proofs.base import EXACT_ORDER, PROVED, Bottom, Factor, Form, rounded_sum
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, eigen_seconds, lost_by
-from gramian.proofs.estimate import LIVE, Split, estimated
+from gramian.proofs.estimate import LIVE, ComplementSplit, estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.pencil import PencilRoot
 from gramian.proofs.search import PATIENCE, lowest
@@ -21,13 +21,13 @@ __all__ = [
     "PROVED",
     "Bipartite",
     "Bottom",
+    "ComplementSplit",
     "DenseForm",
     "Factor",
     "Form",
     "LowRank",
     "PencilRoot",
     "SparseForm",
-    "Split",
     "eigen_seconds",
     "estimated",
     "gershgorin",

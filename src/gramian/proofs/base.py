@@ -80,7 +80,7 @@ class Form(Protocol):
         """The smallest loss of a proof near t, for the given eigenvector."""
 
 
-class Matrix(Protocol):
+class SymmetricMatrix(Protocol):
     """The argument of `lowest`."""
 
     @property

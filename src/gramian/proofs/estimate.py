@@ -54,7 +54,7 @@ LEAST, MOST = 60, 480
 
 
 @dataclass(frozen=True)
-class Split:
+class ComplementSplit:
     """−G on the orthogonal complement of columns Q, as an operator, and the part of G on Q.
 
     With A = QᵀGQ, B = (I − QQᵀ)GQ, R² = BᵀB and G ⪰ cI on the complement, λ_min(G) is at least that
@@ -72,7 +72,9 @@ class Split:
     reintroduce Q."""
 
     @classmethod
-    def along(cls, matrix: Any, L: Array, *, live: float = LIVE, off: float = np.inf) -> Split:
+    def along(
+        cls, matrix: Any, L: Array, *, live: float = LIVE, off: float = np.inf
+    ) -> ComplementSplit:
         """The split by the span of the columns of L that are not shorter than `live` · longest.
 
         Only Ritz vectors q with ‖Gq − θq‖ ≤ `off` are used: those of short columns, on which ∇F
@@ -157,14 +159,14 @@ def estimated(
     depends on the matrix (`_seed`), so results are reproducible and no matrix can defeat it.
 
     With columns `known`, on whose span the matrix is near 0 or known exactly, the runs use the
-    orthogonal complement (`Split`). The lowest eigenvalue there may be far above 0, and then a low
-    accuracy suffices.
+    orthogonal complement (`ComplementSplit`). The lowest eigenvalue there may be far above 0, and
+    then a low accuracy suffices.
     """
     rng = np.random.default_rng(_seed(matrix))
     place = place_of_matrix(matrix)
     columns = place.zeros((matrix.order, 0)) if known is None else known
     spread = max(_spread(matrix, rng), 1e-300) if chance else np.inf
-    split = Split.along(
+    split = ComplementSplit.along(
         matrix, columns, live=MIN_DEFLATED_LENGTH, off=MAX_DEFLATED_RESIDUAL * spread
     )
     # Above this value the complement lowers the bound by less than the wanted accuracy.
@@ -205,7 +207,7 @@ class _Look:
     deadline: float
     floor: float
     miss: Callable[[int, float], float]
-    split: Split
+    split: ComplementSplit
     count: int = 0
     sure: bool = False
     """Whether a random start almost excludes an eigenvalue below `floor`."""

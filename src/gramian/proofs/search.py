@@ -56,7 +56,7 @@ def lowest(
 
     Parameters
     ----------
-    matrix : see `gramian.proofs.base.Matrix`.
+    matrix : see `gramian.proofs.base.SymmetricMatrix`.
     wanted : the useful accuracy; by default 1e-9 times the size of the matrix.
     seconds : time limit of the proof; 0 gives an estimate at once.
     start : approximate eigenvector.

@@ -18,7 +18,7 @@ Indices = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
-class Parts:
+class Components:
     """Block-diagonal M, one block per component; the factors are stacked."""
 
     labels: Indices
