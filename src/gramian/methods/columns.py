@@ -15,7 +15,6 @@ from gramian.arrays.dense import eigh
 from gramian.arrays.places import beside, contiguous, host, namespace, norm, place_of
 from gramian.linalg import bilateral, ritz_pairs
 from gramian.methods.base import Settings
-from gramian.objectives import Objective
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
@@ -52,12 +51,15 @@ def without_weak(factor: Array) -> Array:
     return compress(factor, factor.shape[1], weakest=WEAK_COLUMN_RATIO)
 
 
-def leanest(objective: Objective, factor: Array, spare: float) -> Any:
-    """The image of the factor without weak columns, unless F rises by more than `spare`·|F|."""
-    whole, lean = objective.image(factor), without_weak(factor)
-    if lean.shape[1] == factor.shape[1]:
+def leanest(
+    problem: Problem, whole: Any, spare: float, *, weakest: float = WEAK_COLUMN_RATIO
+) -> Any:
+    """The image without weak columns, unless F rises by more than `spare`·|F|."""
+    objective, factor = problem.objective, whole.factor
+    lean = compress(factor, factor.shape[1], weakest=weakest)
+    if lean.shape[1] in (0, factor.shape[1]):
         return whole
-    fewer, value = objective.image(lean), objective.value(whole)
+    fewer, value = objective.image(problem.domain.rescale(lean)), objective.value(whole)
     return fewer if objective.value(fewer) <= value + spare * abs(value) else whole
 
 

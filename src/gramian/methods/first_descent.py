@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays.places import beside, contiguous, side_by_side
+from gramian.arrays.places import side_by_side
 from gramian.methods.base import Settings
-from gramian.methods.columns import columns_by_size, starting_factor
+from gramian.methods.columns import leanest, starting_factor
 from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.problem import Problem
 from gramian.proofs import LIVE
@@ -77,21 +77,15 @@ class FirstDescent:
         self.goal = self.goal / fall if fall > self.goal else 1.0
         # At a large distance F may be constant to rounding, which is not a minimum.
         return (
-            self._live(found, value)
+            leanest(
+                self.problem,
+                found,
+                DROPPED_COLUMNS_IN_TOLERANCES * self.settings.tol,
+                weakest=LIVE**2,
+            )
             if self.zero - value < MAX_RELATIVE_DECREASE * self.size
             else image
         )
-
-    def _live(self, found: Any, value: float) -> Any:
-        """Drop weak columns if F permits (saves a certificate)."""
-        values, turn = columns_by_size(found.factor)
-        rank = int(np.sum(values > LIVE**2 * values[0]))
-        if rank in (0, values.size):
-            return found
-        kept = found.factor @ beside(found.factor, turn[:, :rank])
-        fewer = self.problem.objective.image(contiguous(self.problem.domain.rescale(kept)))
-        room = DROPPED_COLUMNS_IN_TOLERANCES * self.settings.tol * abs(value)
-        return fewer if self.problem.objective.value(fewer) <= value + room else found
 
     def _first_fall(self) -> float:
         convex = self.problem.objective.modulus > 0

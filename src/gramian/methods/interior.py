@@ -68,7 +68,7 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     Y = descend(
         objective, Y, settings, iterations=STEPS_BEFORE_PATH, memory=CORRECTION_PAIRS, watch=mean
     )
-    image = leanest(objective, Y, white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
+    image = leanest(even, objective.image(Y), white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
     certificate, dual = bounds.certified(image, mean.image or image)
     yield white.placed(Step(image.factor, certificate.value, certificate, dual=dual), whitening)
     forms = squared_forms(objective)
@@ -79,7 +79,9 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     while mu > LAST_MU_RATIO * first and (M := barrier.centre(mu, settings.expired)) is not None:
         Y = _better(objective, _evened(whitening, M), image, 0.1 * mu * even.order)
         Y = descend(objective, Y, settings, iterations=STEPS_PER_POINT, memory=CORRECTION_PAIRS)
-        image = leanest(objective, Y, white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
+        image = leanest(
+            even, objective.image(Y), white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol
+        )
         certificate, dual = bounds.by_dual(image, barrier.w)
         step = Step(image.factor, certificate.value, certificate, dual=dual)
         yield white.placed(step, whitening)

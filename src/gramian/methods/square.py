@@ -22,7 +22,7 @@ from gramian.bounds import certify_image
 from gramian.certificate import relative
 from gramian.common import clock
 from gramian.methods.base import Run, Settings, Step, entering
-from gramian.methods.columns import columns_by_size
+from gramian.methods.columns import leanest
 from gramian.methods.lbfgs import descend
 from gramian.methods.lowest_eigenpairs import exact_eigenpairs
 from gramian.methods.staircase import staircase
@@ -95,12 +95,10 @@ def filled(factor: Array) -> tuple[Array, Array]:
 
 def lean(problem: Problem, L: Array, spare: float) -> Any:
     """The image of M = 0, or of L without weak columns, unless F increases too much."""
-    objective, (values, turn) = problem.objective, columns_by_size(L)
-    whole = objective.image(L)
-    room = (1 + spare) * objective.value(whole)
-    live = 0 if problem.scale <= room else int(np.sum(values > LIVE**2 * values[0]))
-    few = objective.image(contiguous(L @ beside(L, turn[:, :live])))
-    return few if objective.value(few) <= room else whole
+    whole = problem.objective.image(L)
+    if problem.scale <= (1 + spare) * problem.objective.value(whole):
+        return problem.objective.image(contiguous(L[:, :0]))
+    return leanest(problem, whole, spare, weakest=LIVE**2)
 
 
 @dataclass

@@ -47,7 +47,7 @@ def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[St
         return sweeps.take(SWEEPS_PER_ROUND)
 
     def look(Y: Array, progress: Progress) -> Step:
-        return looks.at(leanest(objective, Y, 1e-2 * settings.tol))
+        return looks.at(leanest(problem, objective.image(Y), 1e-2 * settings.tol))
 
     def resize(Y: Array, progress: Progress) -> Array:
         nonlocal sweeps

@@ -123,7 +123,7 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
         )
 
     def look(Y: Array, progress: Progress) -> Step:
-        image = leanest(objective, Y, DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
+        image = leanest(problem, objective.image(Y), DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
         value = objective.value(image)
         dear = bounds.seconds_at(
             image
