@@ -25,7 +25,7 @@ def fitted():
 
 def test_table_lists_every_candidate_and_the_choice(fitted):
     path = fitted.path_
-    assert path.names == ("Euclid's metric", "LMNN", "KTA", "LMNNEig", "DMLEig")
+    assert path.names == ("Euclid's metric", "KTA", "ClassCollapse", "DMLEig", "LMNN")
     assert path.held_out == len(Y) and path.gained and path.name == path.names[path.chosen]
     assert path.errors[path.chosen] < path.errors[0]
     assert path.errors.min() <= path.nested_error < path.errors[0]
@@ -83,7 +83,7 @@ def test_saves_the_table_of_candidates(fitted, tmp_path):
 
 def test_report_names_the_candidates(fitted, tmp_path):
     page = fitted.report(tmp_path / "page.html").read_text("utf-8")
-    assert "LMNNEig" in page and f"{fitted.path_.name} was taken" in page
+    assert "ClassCollapse" in page and f"{fitted.path_.name} was taken" in page
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_omits_candidates_beyond_the_time_limit(monkeypatch):
 
     monkeypatch.setattr(_choice, "_mixtures", late)
     found = AutoMetric(time_limit=100.0).fit(IRIS, SPECIES)
-    assert found.path_.names == ("Euclid's metric", "KTA", "DMLEig")
+    assert found.path_.names == ("Euclid's metric", "KTA", "ClassCollapse", "DMLEig")
     assert found.result_.status.converged
 
 

@@ -13,36 +13,26 @@ from numpy.typing import NDArray
 from gramian.common import clock
 from gramian.common.html import pyplot, shown_once
 from gramian.common.storage import storable
-from gramian.estimators.path import (
-    CLOSE_IN_STANDARD_ERRORS,
-    GAIN_IN_STANDARD_ERRORS,
-    NEIGHBOUR_ERROR,
-    EvidencePath,
-    difference,
-)
+from gramian.estimators.path import GAIN_IN_STANDARD_ERRORS, EvidencePath, difference
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
+    NEIGHBOUR_SHARE,
     PLAIN,
     Candidates,
     Split,
     Trial,
-    outvoting,
+    other_shares,
+    repeats_for,
 )
 from gramian.metric._selection import PATH
 from gramian.metric._shrinkage import FOLDS, SHARES, ShrunkLearner, _folds
+from gramian.metric.class_collapse import RIDGES, ClassCollapse
 from gramian.metric.kta import KTA
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
-
-PREFERENCE = ("LMNN", "KTA", "LMNNEig", "DMLEig")
-"""The order of learners; the first within a standard error of the best is chosen. Mean ranks on 28
-data sets, 75 and 56 fits to 240 samples, original and with 30 noise features: 2.82 and 2.57, where
-the best single learner has 3.00 and 2.82; with KTA first 2.89 and 2.46 against 2.96 and 2.86; with
-the smallest error 3.14 and 2.66 against 2.95 and 2.75."""
-
-VOTES, MOST_REPEATS = 200, 3
-"""Folds are repeated until this number of samples was held out, at most this often."""
+Learner = ShrunkLearner | ClassCollapse
+Metrics = Callable[[Split], Candidates]
 
 PARTS = 10
 """Parts of the held-out samples for the nested estimate."""
@@ -63,8 +53,8 @@ class CandidatePath(EvidencePath):
     names : tuple of str
         The learners.
     settings : array
-        The selected shrinkage of each learner; for KTA λ in units of 1/ḡ², ḡ the mean nonzero
-        eigenvalue of XᵀX.
+        The selected shrinkage of each learner, or δ of `ClassCollapse`; for `KTA` λ in units of
+        1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
     standard_errors : array
         Standard errors of the differences from Euclid's error.
     seconds : array
@@ -124,52 +114,54 @@ class CandidatePath(EvidencePath):
         return shown_once(figure)
 
 
-@dataclass
-class _Rows:
-    """The losses of one learner: a row for Euclid's metric and one for every setting."""
+@dataclass(frozen=True)
+class _Judged:
+    """The losses of the candidates of one learner: a row for each setting."""
 
     name: str
     settings: tuple[float, ...]
     losses: Array
-    seconds: float
+    seconds: float = 0.0
 
-    def best(self, columns: Any) -> int:
-        """The row that some of the samples select."""
-        losses = self.losses[:, columns]
-        if self.name == KTA.__name__:  # each λ is a separate model
-            return outvoting([losses])
-        errors = losses[1:].mean(axis=1)  # mixtures of one model with Euclid's metric
-        return 1 + int(np.flatnonzero(errors <= errors.min() + ROUNDED)[-1])
+    def best(self, columns: Any = slice(None)) -> int:
+        """The row of the smallest error on some of the samples; of equals, the last."""
+        return int(_least(self.losses[:, columns])[-1])
 
 
 def choose_learner(
-    samples: Array, classes: Indices, aligned: KTA, others: Sequence[ShrunkLearner], plain: bool
+    samples: Array, classes: Indices, aligned: KTA, others: Sequence[Learner], plain: bool
 ) -> CandidatePath | None:
-    """The learner selected by the 3 nearest neighbours of held-out samples.
+    """The learner selected by the neighbours of held-out samples.
 
-    Every learner is fitted roughly to each part; mixtures of its metric with Euclid's are
-    candidates as well. `plain` if Euclid's metric is allowed. None if there are too few samples to
-    hold out, or no time.
+    Every learner is fitted roughly to each part with several settings: λ of `KTA`, δ of
+    `ClassCollapse`, α of mixtures with Euclid's metric. `plain` if Euclid's metric is allowed. None
+    if there are too few samples to hold out, or no time.
     """
-    trial = Trial.of(samples, classes, 2 * FOLDS, _folds, repeats_of_choice)
-    first = None if trial is None else _alignment(trial, aligned, samples)
-    if trial is None or first is None:
+    trial = Trial.of(samples, classes, 2 * FOLDS, _folds, repeats_for)
+    if trial is None:
         return None
+    first = _judged(trial, aligned, (0.0, *PATH), _alignments(trial, aligned, samples))
+    if first is None:
+        return None
+    found = [
+        _Judged(PLAIN, (np.nan,), first.losses[:1]),
+        replace(first, settings=PATH, losses=first.losses[1:]),
+    ]
     units = [_weight(first, trial, split) for split in trial.folds]
-    rows = [first]
     for learner in others:
-        found = None if clock.interrupted() else _mixtures(trial, learner, samples, units)
-        rows += [] if found is None else [found]
-    rows.sort(key=lambda one: PREFERENCE.index(one.name))
-    return _path(rows, plain)
+        if clock.interrupted():
+            break
+        if isinstance(learner, ClassCollapse):
+            judged = _judged(trial, learner, RIDGES, _collapses(trial, learner, samples))
+        else:
+            shares = SHARES[1:] if learner.rank is None else SHARES[-1:]  # mixtures have any rank
+            metrics = _mixtures(trial, learner, samples, units, len(shares))
+            judged = _judged(trial, learner, shares, metrics)
+        found += [] if judged is None else [judged]
+    return _path(found, plain)
 
 
-def repeats_of_choice(count: int) -> int:
-    """How often the folds of this number of samples are repeated."""
-    return min(MOST_REPEATS, -(-VOTES // count))
-
-
-def _alignment(trial: Trial, learner: KTA, samples: Array) -> _Rows | None:
+def _alignments(trial: Trial, learner: KTA, samples: Array) -> Metrics:
     """The Euclidean metric, or its leading directions, and KTA's for the λ of its path."""
     plain, k = None, learner.n_components
     if k is not None:
@@ -179,21 +171,20 @@ def _alignment(trial: Trial, learner: KTA, samples: Array) -> _Rows | None:
         factors = [learner._fit(*trial.part(split), units=u).components_.T for u in PATH]
         return Candidates([plain, *factors], np.eye(1 + len(PATH)))
 
-    return _judged(trial, KTA.__name__, PATH, metrics)
+    return metrics
 
 
-def _weight(found: _Rows, trial: Trial, split: Split) -> float:
+def _weight(found: _Judged, trial: Trial, split: Split) -> float:
     """KTA's λ selected by the samples outside of a held-out part, or by all if there are none."""
     judged_samples = np.unique(np.concatenate([one.held for one in trial.folds]))
     outside = ~np.isin(judged_samples, split.held)
-    row = found.best(outside if outside.any() else slice(None))
-    return 0.0 if row == 0 else found.settings[row - 1]
+    return found.settings[found.best(outside if outside.any() else slice(None))]
 
 
 def _mixtures(
-    trial: Trial, learner: ShrunkLearner, samples: Array, units: list[float]
-) -> _Rows | None:
-    """Euclid's metric, and the mixtures of a learner's metric with it."""
+    trial: Trial, learner: ShrunkLearner, samples: Array, units: list[float], count: int
+) -> Metrics:
+    """The last `count` mixtures of a learner's metric with Euclid's."""
     fixed, gram, weights = learner._amounts(samples), samples.T @ samples, iter(units)
 
     def metrics(split: Split) -> Candidates:
@@ -202,19 +193,27 @@ def _mixtures(
         factor = learner._rough(
             lambda inner: inner.set_params(n_neighbors=near).fit(*part), fixed, next(weights)
         )
-        return learner._candidates(factor, gram)
+        found = learner._candidates(factor, gram)
+        return replace(found, weights=found.weights[-count:])
 
-    found = _judged(trial, type(learner).__name__, SHARES[1:], metrics)
-    if found is not None and learner.rank is not None:  # a mixture would have full rank
-        return replace(found, settings=SHARES[-1:], losses=found.losses[[0, -1]])
-    return found
+    return metrics
+
+
+def _collapses(trial: Trial, learner: ClassCollapse, samples: Array) -> Metrics:
+    """The metrics of `ClassCollapse` for its path of δ."""
+    k = min(learner.n_components or samples.shape[1], samples.shape[1])
+
+    def metrics(split: Split) -> Candidates:
+        return Candidates.alone(learner._maps(trial.samples, trial.classes, split.kept, k))
+
+    return metrics
 
 
 def _judged(
-    trial: Trial, name: str, settings: tuple[float, ...], metrics: Callable[[Split], Candidates]
-) -> _Rows | None:
+    trial: Trial, learner: Learner | KTA, settings: tuple[float, ...], metrics: Metrics
+) -> _Judged | None:
     """The losses on all parts; None if the time ended before, or a part is invalid."""
-    started = clock.now()
+    name, started = type(learner).__name__, clock.now()
     clock.phase(f"held-out neighbours for {name}")
 
     def uninterrupted(split: Split) -> Candidates:
@@ -226,25 +225,27 @@ def _judged(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            losses = trial.votes(uninterrupted, complete=True)
+            losses = trial.votes(uninterrupted, complete=True, loss=other_shares)
     except ValueError:  # a part may lack what the learner needs: no pair, no variance
         return None
-    return None if losses is None else _Rows(name, settings, losses, clock.elapsed(started))
+    return None if losses is None else _Judged(name, settings, losses, clock.elapsed(started))
 
 
-def _path(rows: list[_Rows], plain: bool) -> CandidatePath:
+def _path(found: list[_Judged], plain: bool) -> CandidatePath:
     """The table of the learners, each with its best setting, and the choice."""
-    table, places = _table(rows, slice(None))
-    settings = [r.settings[k - 1] if k > 0 else 0.0 for r, k in zip(rows, places, strict=True)]
+
+    def table(columns: Any = slice(None)) -> Array:
+        return np.array([one.losses[one.best(columns)] for one in found])
+
     return candidate_path(
         "learner",
-        table,
+        table(),
         lambda losses: _taken(losses, plain),
-        NEIGHBOUR_ERROR,
-        names=tuple(found.name for found in rows),
-        settings=[np.nan, *settings],
-        seconds=[found.seconds for found in rows],
-        table_of=lambda columns: _table(rows, columns)[0],
+        NEIGHBOUR_SHARE,
+        names=tuple(one.name for one in found[1:]),
+        settings=[one.settings[one.best()] for one in found],
+        seconds=[one.seconds for one in found[1:]],
+        table_of=table,
     )
 
 
@@ -280,14 +281,6 @@ def candidate_path(
     )
 
 
-def _table(rows: list[_Rows], columns: Any) -> tuple[Array, list[int]]:
-    """The losses of Euclid's metric and of each learner at the setting selected by some samples,
-    and the rows of those settings."""
-    places = [found.best(columns) for found in rows]
-    best = [found.losses[place] for found, place in zip(rows, places, strict=True)]
-    return np.array([rows[0].losses[0], *best]), places
-
-
 def nested_error(
     size: int, table_of: Callable[[Any], Array], choose: Callable[[Array], int]
 ) -> float:
@@ -301,16 +294,16 @@ def nested_error(
 
 
 def _taken(losses: Array, plain: bool) -> int:
-    """The first learner nearly as good as the best, if that is better than Euclid's metric.
+    """The learner of the smallest error, if that is better than Euclid's metric.
 
     There is no comparison with Euclid's metric if it is not allowed (`plain` is False).
     """
-    best = 1 + int(np.argmin(losses[1:].mean(axis=1)))
+    best = 1 + int(_least(losses[1:])[0])
     gain, error = difference([losses], 0, best)
-    if plain and gain <= GAIN_IN_STANDARD_ERRORS * error:
-        return 0
-    for place in range(1, best):
-        behind, error = difference([losses], place, best)
-        if behind <= CLOSE_IN_STANDARD_ERRORS * error:
-            return place
-    return best
+    return 0 if plain and gain <= GAIN_IN_STANDARD_ERRORS * error else best
+
+
+def _least(losses: Array) -> Indices:
+    """The rows of the smallest mean, up to rounding."""
+    errors = losses.mean(axis=1)
+    return np.flatnonzero(errors <= errors.min() + ROUNDED)

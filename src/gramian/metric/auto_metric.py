@@ -11,19 +11,19 @@ from gramian.common import clock
 from gramian.common.parameters import TOLERANCE
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
-from gramian.metric._choice import CandidatePath, choose_learner
+from gramian.metric._choice import CandidatePath, Learner, choose_learner
 from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner
 from gramian.metric._view import by_keys, principal_view
+from gramian.metric.class_collapse import ClassCollapse
 from gramian.metric.dml_eig import DMLEig
 from gramian.metric.kta import KTA
 from gramian.metric.lmnn import LMNN
-from gramian.metric.lmnn_eig import LMNNEig
 from gramian.objectives.matrices import DENSE_ORDER
 
 Indices = NDArray[np.integer]
 
-LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN, LMNNEig)
-"""Local learners, in the order in which they are evaluated after KTA."""
+LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN)
+"""Local learners, evaluated after `KTA` and `ClassCollapse`."""
 
 TARGETS = 3
 """Targets of each sample, fewer if the smallest class has fewer samples."""
@@ -33,11 +33,13 @@ TARGETS = 3
 class AutoMetric(MetricLearner):
     """Learn the metric of the learner that is best on held-out samples.
 
-    `KTA`, `DMLEig`, `LMNN` and `LMNNEig` are fitted to parts of the samples with a large tolerance.
-    The error of 3 nearest neighbours on held-out samples selects one of them, or a combination of
-    its metric with the Euclidean one, or the Euclidean metric. The selected learner is then fitted
-    to all samples. Samples are divided by their root mean square first, so that a common unit of
-    the features has no effect; features of different units should be standardised.
+    `KTA`, `ClassCollapse`, `DMLEig` and `LMNN` are fitted to parts of the samples with a large
+    tolerance and several settings (λ, δ, or the combination with the Euclidean metric). The
+    smallest share of other classes among the 7 nearest neighbours of held-out samples selects one
+    of them, or the Euclidean metric if the gain is at most half a standard error. The selected
+    learner is then fitted to all samples. Samples are divided by their root mean square first, so
+    that a common unit of the features has no effect; features of different units should be
+    standardised.
 
     Parameters
     ----------
@@ -101,36 +103,38 @@ class AutoMetric(MetricLearner):
         span = principal_view(X, type(self).__name__)
         span, order = by_keys(span)
         size = float(np.sqrt(np.mean(span.X**2))) or 1.0
-        aligned = self._candidate(KTA, tol=max(self.tol, ROUGH))
-        others = self._local(classes)
+        aligned = self._candidate(KTA, rank=self.rank, tol=max(self.tol, ROUGH))
+        others = self._others(classes)
         with clock.share(JUDGED):
             plain = self.rank is None
             path = choose_learner(span.X / size, classes[order], aligned, others, plain)
         return size, path
 
-    def _local(self, classes: Indices) -> list[ShrunkLearner]:
-        """The local learners; none if a class has a single sample."""
+    def _others(self, classes: Indices) -> list[Learner]:
+        """The candidates after `KTA`; no local learners if a class has a single sample."""
+        few = self.rank if self.n_components is None else self.n_components
         near = min(TARGETS, int(np.bincount(classes).min()) - 1)
-        return [self._candidate(kind, n_neighbors=near) for kind in LOCAL] if near > 0 else []
+        local = [self._candidate(kind, rank=self.rank, n_neighbors=near) for kind in LOCAL]
+        return [self._candidate(ClassCollapse, n_components=few), *(local if near > 0 else [])]
 
     def _fitted(
         self, path: CandidatePath | None, X: Any, y: NDArray[Any], classes: Indices
     ) -> MetricLearner:
         """The chosen learner, fitted to all samples."""
-        kta: KTA = self._candidate(KTA, progress=self.progress)
+        kta: KTA = self._candidate(KTA, rank=self.rank, progress=self.progress)
         if path is None:
             return kta.fit(X, y)
         setting = float(path.settings[path.chosen])
         if path.name in (KTA.__name__, path.nothing):
             kta._fit(X, y, units=setting if path.gained else 0.0)
             return kta.set_params(lam=kta.lam_)
-        kinds = {type(learner).__name__: learner for learner in self._local(classes)}
-        learner = kinds[path.name].set_params(shrinkage=setting, progress=self.progress)
-        fitted: MetricLearner = learner.fit(X, y)
-        return fitted
+        learner = {type(one).__name__: one for one in self._others(classes)}[path.name]
+        name = "ridge" if isinstance(learner, ClassCollapse) else "shrinkage"
+        fitted: MetricLearner = learner.set_params(**{name: setting}, progress=self.progress)
+        return fitted.fit(X, y)
 
     def _candidate(self, kind: Any, **changes: Any) -> Any:
-        names = ("n_components", "solver", "rank", "tol", "max_iter", "random_state", "device")
+        names = ("n_components", "solver", "tol", "max_iter", "random_state", "device")
         return kind(**{**{name: getattr(self, name) for name in names}, **changes})
 
     def _adopt(self, size: float) -> AutoMetric:

@@ -22,8 +22,16 @@ from gramian.estimators.fitting import settle
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import earned
 from gramian.estimators.persistence import Kept
-from gramian.metric._choice import candidate_path, repeats_of_choice
-from gramian.metric._evidence import FEWEST, Split, judged, per_sample, sample_keys, splits
+from gramian.metric._choice import candidate_path
+from gramian.metric._evidence import (
+    FEWEST,
+    Split,
+    judged,
+    per_sample,
+    repeats_for,
+    sample_keys,
+    splits,
+)
 from gramian.metric._selection import PATH
 from gramian.metric._shrinkage import JUDGED, ROUGH, _folds
 from gramian.metric._view import by_keys, principal_view
@@ -175,7 +183,7 @@ class MetricRegressor(
         spread = float(y.std())
         if y.size < FEWEST or not spread > 0:
             return TARGETS[0], 0.0
-        alone, repeats = np.zeros(y.size, dtype=np.intp), repeats_of_choice(y.size)
+        alone, repeats = np.zeros(y.size, dtype=np.intp), repeats_for(y.size)
         folds = splits(sample_keys(samples), alone, _folds(y.size), samples.shape[1], repeats)
         candidates = [(kind, units) for kind in TARGETS for units in PATH]
 
