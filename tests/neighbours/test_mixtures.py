@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from gramian.neighbours import nearest, search_mixtures
 
 
-def sorted_out(spaces, mixture, k):
-    """The k nearest by the combination, every distance from differences."""
-    total = sum(
+def combined(spaces, mixture):
+    """The combination of squared distances, every one from differences."""
+    return sum(
         w * np.sum((asked[:, None] - own[None]) ** 2, axis=2)
         for w, (own, asked) in zip(mixture, spaces, strict=True)
     )
-    return np.argsort(total, axis=1, kind="stable")[:, :k]
 
 
 @settings(max_examples=40, deadline=None)
@@ -31,9 +30,11 @@ def test_mixtures_agree_with_sorting(seed, widths, size):
         for s, d in zip(scales, widths, strict=True)
     ]
     weights = np.array([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7 / size**2], [1e-3, 1.0]])
-    found = search_mixtures(spaces, weights, 4)
-    for got, mixture in zip(found, weights, strict=True):
-        np.testing.assert_array_equal(got, sorted_out(spaces, mixture, 4))
+    found, distances = search_mixtures(spaces, weights, 4)
+    for got, far, mixture in zip(found, distances, weights, strict=True):
+        exact = combined(spaces, mixture)
+        np.testing.assert_array_equal(got, np.argsort(exact, axis=1, kind="stable")[:, :4])
+        np.testing.assert_allclose(far, np.take_along_axis(exact, got, axis=1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("width", [3, 40])
@@ -41,7 +42,7 @@ def test_ties_are_broken_by_index(width):
     rng = np.random.default_rng(0)
     few = rng.standard_normal((5, width))
     samples = np.tile(few, (6, 1))
-    found = search_mixtures([(samples, few), (2 * samples, 2 * few)], np.array([[0.5, 0.5]]), 3)
+    found, _ = search_mixtures([(samples, few), (2 * samples, 2 * few)], np.array([[0.5, 0.5]]), 3)
     np.testing.assert_array_equal(found[0], np.arange(5)[:, None] + [0, 5, 10])
 
 

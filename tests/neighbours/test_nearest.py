@@ -144,7 +144,7 @@ def test_float32_score_is_within_error_bound(seed, d, spread):
     """Also for samples of very different sizes that are not well centred."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40, d)) * 10 ** rng.uniform(-spread, 0, (40, 1)) + rng.uniform(0, 3)
-    frame = tiles.Frame.of(X, X)
+    frame = tiles.ProductCoordinates.of(X, X)
     moved = frame.put(X)
     squares = tiles._squares(moved)
     _, slopes, bases = frame.asking(squares)
@@ -158,9 +158,9 @@ def test_float32_score_is_within_error_bound(seed, d, spread):
 
 def test_integers_are_exact():
     X = np.random.default_rng(0).integers(-30, 30, (50, 100)).astype(float)
-    assert tiles.Frame.of(X, X).terms == 0
-    assert tiles.Frame.of(X + 0.5, X).terms == 100
-    assert tiles.Frame.of(X * 1000, X).terms == 100
+    assert tiles.ProductCoordinates.of(X, X).terms == 0
+    assert tiles.ProductCoordinates.of(X + 0.5, X).terms == 100
+    assert tiles.ProductCoordinates.of(X * 1000, X).terms == 100
 
 
 def test_unsorted_csr_with_duplicates(go):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.samples import row_squares
 from gramian.common import clock
 from gramian.estimators.path import NEIGHBOURS, earned, misplaced
 from gramian.neighbours import search_mixtures
@@ -251,15 +250,11 @@ def of_neighbours(
     kept, held = split.reference, split.held
     spaces = [(mapped(samples[kept], L), mapped(samples[held], L)) for L in candidates.factors]
     near = search_mixtures(spaces, candidates.weights, min(SOUGHT, kept.size))
-    losses = []
-    for found, weights in zip(near, candidates.weights, strict=True):
-        squares = np.zeros(found.shape)
-        for part in np.flatnonzero(weights):
-            among, asked = spaces[part]
-            for column, place in enumerate(found.T):
-                squares[:, column] += weights[part] * row_squares(among[place] - asked)
-        lost = (loss or wrong_shares)(found, squares, classes[kept], classes[held], EQUAL)
-        losses.append(lost)
+    judge = loss or wrong_shares
+    losses = [
+        judge(found, squares, classes[kept], classes[held], EQUAL)
+        for found, squares in zip(*near, strict=True)
+    ]
     return [np.array(losses)]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.arrays.threads import in_parts
 from gramian.common import clock
 
 Array = NDArray[np.floating]
@@ -54,15 +55,17 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 
 def search_mixtures(
     spaces: Sequence[tuple[Array, Array]], weights: Array, k: int
-) -> NDArray[np.intp]:
+) -> tuple[NDArray[np.intp], Array]:
     """The k samples nearest to each query for every combination Σ_p w_p d_p of squared distances.
 
     Each space has its own coordinates of samples and queries, and each row of `weights` is a
-    combination. The result has shape (combinations, queries, k). Products are shared.
+    combination. Samples and combined distances have shape (combinations, queries, k). Products are
+    shared.
     """
     parts = [_Space(X, queries) for X, queries in spaces]
     n = spaces[0][1].shape[0]
     found = np.empty((len(weights), n, k), dtype=np.intp)
+    distances = np.empty(found.shape)
     for rows in _blocks(n, spaces[0][0].shape[0]):
         for place, mixture in enumerate(weights):
             used = [(part, w) for part, w in zip(parts, mixture, strict=True) if w]
@@ -70,8 +73,9 @@ def search_mixtures(
             exact = np.zeros(row.size)
             for part, weight in used:
                 exact += weight * squared_distances(part.X, part.queries[rows], column, row)
-            found[place, rows] = column[_first(row, column, exact, k)]
-    return found
+            chosen = _first(row, column, exact, k)
+            found[place, rows], distances[place, rows] = column[chosen], exact[chosen]
+    return found, distances
 
 
 class _Space:
@@ -205,11 +209,16 @@ def squared_distances(X: Any, Y: Any, i: Indices, j: Indices) -> Array:
     """‖x_i − y_j‖² for pairs of rows, from their differences in float64, in blocks of pairs."""
     found = np.empty(i.size)
     step = max(1, GAPS // max(1, X.shape[1]))
-    for start in range(0, i.size, step):
-        part = slice(start, start + step)
-        gaps = X[i[part]].astype(np.float64) - Y[j[part]].astype(np.float64)
-        square = gaps.multiply(gaps).sum(axis=1) if sp.issparse(gaps) else _squares(gaps)
-        found[part] = np.ravel(np.asarray(square))
+
+    def fill(first: int, last: int) -> None:
+        for start in range(first * step, min(last * step, i.size), step):
+            part = slice(start, start + step)
+            gaps = X[i[part]].astype(np.float64, copy=False)  # indexing has copied the rows
+            gaps -= Y[j[part]]
+            square = gaps.multiply(gaps).sum(axis=1) if sp.issparse(gaps) else _squares(gaps)
+            found[part] = np.ravel(np.asarray(square))
+
+    in_parts(fill, -(-i.size // step), i.size * X.shape[1])
     return found
 
 
