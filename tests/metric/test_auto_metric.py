@@ -1,5 +1,7 @@
 """The automatic choice between metric learners: what it takes, reports, keeps and saves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -92,6 +94,41 @@ def test_selects_for_the_number_of_components(limit):
     found = AutoMetric(**limit).fit(IRIS, SPECIES)
     assert found.transform(IRIS).shape == (150, 2)
     assert found.path_.errors[found.path_.chosen] < 0.1
+
+
+def test_local_learners_are_fitted_without_rare_classes(fitted):
+    rare = np.concatenate([Y, [3, 4, 4]])
+    samples = np.vstack([X, X[:3] + 10.0])
+    found = AutoMetric().fit(samples, rare)
+    assert found.path_.names == fitted.path_.names and found.path_.held_out == len(Y)
+    np.testing.assert_array_equal(found.classes_, np.arange(5))
+    for place in (3, 4):
+        learner = found._fitted(replace(found.path_, chosen=place), samples, rare, rare)
+        assert learner.n_neighbors == 3
+        np.testing.assert_array_equal(learner.classes_, np.arange(3))
+
+
+def test_few_components_are_those_of_the_chosen_learner():
+    found = AutoMetric(n_components=2, tol=1e-2).fit(X, Y)
+    assert found.transform(X).shape == (len(Y), 2)
+    collapse = replace(found.path_, chosen=found.path_.names.index("ClassCollapse"))
+    learner = found._fitted(collapse, X, Y, Y)
+    assert learner.n_components == 2 and learner.components_.shape == (2, X.shape[1])
+
+
+def test_share_of_other_classes_among_the_nearest():
+    near, squares = np.array([[0, 1, 2], [0, 1, 2]]), np.array([[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]])
+    classes, asked = np.array([0, 1, 1]), np.array([0, 0])
+    found = _evidence.other_shares(near, squares, classes, asked, 1e-9)
+    np.testing.assert_allclose(found, [2 / 3, 2 / 3])
+    tied = _evidence.other_shares(
+        np.arange(8)[None],
+        np.r_[np.ones(6), 2.0, 2.0][None],
+        np.arange(8) % 8 // 6,
+        asked[:1],
+        1e-9,
+    )
+    np.testing.assert_allclose(tied, [1 / 7])  # two samples of the other class share the last place
 
 
 def test_uses_kta_with_too_few_samples_to_hold_out():

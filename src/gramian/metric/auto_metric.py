@@ -26,7 +26,7 @@ LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN)
 """Local learners, evaluated after `KTA` and `ClassCollapse`."""
 
 TARGETS = 3
-"""Targets of each sample, fewer if the smallest class has fewer samples."""
+"""Targets of each sample for local learners."""
 
 
 @with_parameters
@@ -39,7 +39,8 @@ class AutoMetric(MetricLearner):
     of them, or the Euclidean metric if the gain is at most half a standard error. The selected
     learner is then fitted to all samples. Samples are divided by their root mean square first, so
     that a common unit of the features has no effect; features of different units should be
-    standardised.
+    standardised. Classes of at most three samples have too few neighbours for `DMLEig` and `LMNN`,
+    which are fitted to the samples of the others.
 
     Parameters
     ----------
@@ -111,16 +112,20 @@ class AutoMetric(MetricLearner):
         return size, path
 
     def _others(self, classes: Indices) -> list[Learner]:
-        """The candidates after `KTA`; no local learners if a class has a single sample."""
+        """The candidates after `KTA`."""
         few = self.rank if self.n_components is None else self.n_components
-        near = min(TARGETS, int(np.bincount(classes).min()) - 1)
-        local = [self._candidate(kind, rank=self.rank, n_neighbors=near) for kind in LOCAL]
-        return [self._candidate(ClassCollapse, n_components=few), *(local if near > 0 else [])]
+        collapse = self._candidate(ClassCollapse, n_components=few)
+        sizes = np.bincount(classes[frequent(classes)])
+        if not sizes.size:
+            return [collapse]
+        near = min(TARGETS, int(sizes[sizes > 0].min()) - 1)
+        local = (self._candidate(kind, rank=self.rank, n_neighbors=near) for kind in LOCAL)
+        return [collapse, *local]
 
     def _fitted(
         self, path: CandidatePath | None, X: Any, y: NDArray[Any], classes: Indices
     ) -> MetricLearner:
-        """The chosen learner, fitted to all samples."""
+        """The chosen learner, fitted to all samples, or to those of frequent classes."""
         kta: KTA = self._candidate(KTA, rank=self.rank, progress=self.progress)
         if path is None:
             return kta.fit(X, y)
@@ -130,8 +135,12 @@ class AutoMetric(MetricLearner):
             return kta.set_params(lam=kta.lam_)
         learner = {type(one).__name__: one for one in self._others(classes)}[path.name]
         name = "ridge" if isinstance(learner, ClassCollapse) else "shrinkage"
-        fitted: MetricLearner = learner.set_params(**{name: setting}, progress=self.progress)
-        return fitted.fit(X, y)
+        learner.set_params(**{name: setting}, progress=self.progress)
+        rows = frequent(classes)
+        if not (isinstance(learner, ClassCollapse) or rows.all()):
+            X, y = X[rows], y[rows]
+        fitted: MetricLearner = learner.fit(X, y)
+        return fitted
 
     def _candidate(self, kind: Any, **changes: Any) -> Any:
         names = ("n_components", "solver", "tol", "max_iter", "random_state", "device")
@@ -145,3 +154,15 @@ class AutoMetric(MetricLearner):
         for name in ("result_", "certificate_", "n_iter_"):
             setattr(self, name, getattr(self.learner_, name))
         return self
+
+
+def frequent(classes: Indices) -> NDArray[np.bool_]:
+    """The samples of classes in which each sample has `TARGETS` others, the rest being too few for
+    a local learner; if those are not two classes, the samples of classes with two or more samples.
+    """
+    sizes = np.bincount(classes)[classes]
+    for least in (TARGETS + 1, 2):
+        rows = np.asarray(sizes >= least)
+        if np.unique(classes[rows]).size > 1:
+            return rows
+    return np.zeros(classes.size, dtype=bool)
