@@ -1,7 +1,6 @@
-"""Arguments and results as a JSON file and an npz file: what two environments can both read.
+"""Arguments and results of peers as files: arrays in npz, everything else in JSON.
 
-Arrays go to the npz file and everything else to JSON. Needs numpy and the standard library only,
-because a peer's environment holds little more.
+Imports only numpy and the standard library: the environment of a peer has little more.
 """
 
 import json
@@ -32,9 +31,9 @@ def read(folder: Path, stem: str) -> dict[str, Any]:
 
 
 def serve(fn: Callable[..., Mapping[str, Any]]) -> None:
-    """Be a peer: call ``fn`` with the arguments in the folder ``argv[1]``, leave its answer there.
+    """Call ``fn`` with the arguments in the folder ``argv[1]``; write its answer and cost there.
 
-    ``fn`` returns a mapping of arrays and plain values; its time and memory are added beside it.
+    ``fn`` returns a mapping of arrays and plain values.
     """
     end_with_parent()
     folder = Path(sys.argv[1])
