@@ -42,7 +42,7 @@ LABELS = {"bilgo": "BILGO-LS", "projected-gradient": "Nesterov-PG", "auto": "aut
 NEIGHBOURS, STRETCH = 3, 0.05
 TOL, SHARE = 1e-4, 0.1
 LIMITS = {500: 10.0, 1000: 15.0, 1500: 30.0, 2000: 50.0, 2500: 75.0, 3000: 100.0}
-LIMITS_QUICK = {200: 4.0}
+LIMITS_QUICK = {150: 4.0}
 """Seconds of auto by n; BILGO has at most BILGO_LIMIT, Nesterov-PG PATIENCE times as many."""
 BILGO_LIMIT = 40.0
 PATIENCE = 3.0

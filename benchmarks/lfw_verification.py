@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks import _lfw as lfw
 from benchmarks._lfw import CELLS, METRICS, MODEL, OURS, PARTS, PLAIN, WHITENED, Outcome, Pairs
-from benchmarks._peers import INSTALL
+from benchmarks._peers import INSTALL, METRIC_LEARN
 from benchmarks.harness.context import Context
 from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table, Versus
@@ -30,8 +30,8 @@ DIMENSIONS, LARGEST = ((35, 40, 55, 100), (35,)), 150
 """Those of Table 6, and one more of Figure 2."""
 FOLDS, USED = (10, 1), (10, 3)
 """Folds to test on, and folds whose pairs are used."""
-ITML, PEER = "metric-learn ITML", "metric_learn_itml_pairs"
-ITML_SECONDS, ITML_LIMIT, ITML_SWEEPS = (100.0, 1.0), 120.0, 20
+ITML, ITML_OPTIONS = "metric-learn ITML", {"model": "ITML", "max_iter": 20}
+ITML_SECONDS, ITML_LIMIT = (100.0, 1.0), 120.0
 SHOWN = (PLAIN, WHITENED, ITML, OURS, MODEL)
 
 Variant = tuple[str, bool]
@@ -69,8 +69,8 @@ NOTES = (
     f"'Held out' and the fused rows: the training folds in {PARTS} parts, the pairs of each scored "
     "by PCA and a metric of the others, so that the threshold or the SVM uses scores of pairs "
     "that were not used for the metric, as test pairs are.",
-    f"{ITML} is stopped after {ITML_SWEEPS} sweeps over the pairs (default up to 1000), and is run "
-    f"on the folds that start within {ITML_SECONDS[0]:.0f} s of its own.",
+    f"{ITML} is stopped after {ITML_OPTIONS['max_iter']} sweeps over the pairs (default up to "
+    f"1000), and is run on the folds that start within {ITML_SECONDS[0]:.0f} s of its own.",
 )
 
 
@@ -127,8 +127,8 @@ def _by_itml(
 ) -> tuple[dict[Variant, Outcomes], list[str]]:  # fmt: skip
     """ITML's outcomes on as many folds as its seconds allow, or why it was not run."""
     toy = np.random.default_rng(0).normal(size=(20, 2, 3))
-    tiny = {"pairs": toy, "same": np.where(np.arange(20) % 2, 1, -1)}
-    ready = ctx.peer(PEER, tiny, INSTALL, threads=1)
+    tiny = {"X": toy, "y": np.where(np.arange(20) % 2, 1, -1), **ITML_OPTIONS}
+    ready = ctx.peer(METRIC_LEARN, tiny, INSTALL, threads=1)
     if not ready.ok:
         return {}, [f"{ITML} is skipped: {ready.error}."]
     found: dict[Variant, Outcomes] = {v: {(ITML, d): [] for d in dimensions} for v in described}
@@ -139,9 +139,9 @@ def _by_itml(
         for variant, X in described.items():
             Z = lfw.reduced(X, pairs, train, max(dimensions))
             for d in (d for d in dimensions if len(found[variant][ITML, d]) == fold):
-                kwargs = {"pairs": Z[pairs.images[train], :d], "same": marks}
-                kwargs["max_iter"] = ITML_SWEEPS
-                answer = ctx.peer(PEER, kwargs, ITML_LIMIT, threads=1)
+                samples = {"X": Z[pairs.images[train], :d], "y": marks}
+                kwargs = {**samples, **ITML_OPTIONS}
+                answer = ctx.peer(METRIC_LEARN, kwargs, ITML_LIMIT, threads=1)
                 spent += answer.seconds or 0.0
                 if answer.ok:
                     mapped = Z[:, :d] @ answer.value["components"].T

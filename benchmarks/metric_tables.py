@@ -28,7 +28,7 @@ NEEDS_DATA = (
     "news20",
 )  # fmt: skip
 SETS = (NEEDS_DATA[0], "iris", "wine", *NEEDS_DATA[1:])
-QUICK = ("soybean_small", "wine", "glass", "splice", "a1a")
+QUICK = ("wine", "glass", "splice")
 IMAGES, KTA_ONLY = ("optdigits", "usps", "mnist"), ("news20",)
 SPLITS, LIMITS, MNIST = (3, 1), (10.0, 5.0), (10_000, 2_000)
 TEST_QUICK, LETTER_TEST = 5_000, 5_000

@@ -24,7 +24,7 @@ from gramian.methods.conic_backends import ConeBlock, ConicModel, load_backend
 TITLE = "Maximum variance unfolding with exact edges: MVU against Clarabel"
 PAPER = "No table of a paper: the equality-constrained MVU of Weinberger and Saul"
 
-SIZES = (10, 20, 30, 40, 100, 300), (10, 20)
+SIZES = (10, 20, 30, 40, 100, 300), (10,)
 NEIGHBOURS, ERRORS = 4, (1e-3, 1e-4)
 TOL, SECONDS, ACCURACY = 1e-4, 60.0, 1e-9
 """Gap and time limit of MVU; accuracy of Clarabel."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks._peers import INSTALL
+from benchmarks._peers import INSTALL, METRIC_LEARN
 from benchmarks.dml_eig_tables45 import SETS, make_split
 from benchmarks.harness.context import Context
 from benchmarks.harness.learn import fitted
@@ -32,7 +32,7 @@ DIMENSIONS, CLASSES, SUBSPACE, SPREAD = 100, 50, 20, 0.5
 POINTS, COUNT, TIME_LIMIT = (100_000, 2_000), (1_000_000, 3_000), (150.0, 5.0)
 TESTED = 20_000
 """Test pairs, half of them the same, of points that no fit uses."""
-PEER, SMALLEST, IMPORTS = "metric_learn_itml_pairs", 1_000, 20.0
+SMALLEST, IMPORTS = 1_000, 20.0
 GROWING, SHARES = (20_000, 600), (0.01, 0.10)
 MODELS = {"DMLEig": DMLEig, "TripletMetric": TripletMetric, "LMNN": LMNN, "LMNNEig": LMNNEig}
 LARGE = ("DMLEig", "TripletMetric", "LMNN")
@@ -170,8 +170,8 @@ def _itml(
     _, (pairs, same) = constraints("DMLEig", y, most)
 
     def call(count: int, limit: float) -> Any:
-        kwargs = {"pairs": X[pairs[:count]], "same": np.where(same[:count], 1, -1)}
-        return ctx.peer(PEER, kwargs, limit, threads=1)
+        samples = {"X": X[pairs[:count]], "y": np.where(same[:count], 1, -1)}
+        return ctx.peer(METRIC_LEARN, {"model": "ITML", **samples}, limit, threads=1)
 
     failure = call(50, INSTALL).error
     if failure is not None:

@@ -278,7 +278,7 @@ def test_equal_calls_side_by_side_have_a_file_each(tmp_path, called):
 def test_peers_are_kept_too(tmp_path, monkeypatch):
     answers = iter([ChildResult(value={"k": 1})])
     monkeypatch.setattr(peers, "run_peer", lambda *args, **options: next(answers))
-    found = [piece(tmp_path).peer("metric_learn_lmnn", {"k": 3}).value for _ in range(2)]
+    found = [piece(tmp_path).peer("metric_learn_all", {"k": 3}).value for _ in range(2)]
     assert found == [{"k": 1}, {"k": 1}]
 
 
@@ -329,8 +329,8 @@ def test_peer_environment_is_made_once_per_set_of_requirements(peer, tmp_path, m
 
 
 def test_peers_are_found_by_name():
-    assert "metric-learn==0.7.0" in peers.find_peer("metric_learn_lmnn").requirements
-    with pytest.raises(ValueError, match="metric_learn_lmnn"):
+    assert "metric-learn==0.7.0" in peers.find_peer("metric_learn_all").requirements
+    with pytest.raises(ValueError, match="metric_learn_all"):
         peers.find_peer("nobody")
 
 

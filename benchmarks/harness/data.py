@@ -25,7 +25,7 @@ def load_arrays(name: str, folder: Path | None) -> dict[str, np.ndarray]:
     try:
         return datasets.load_arrays(name, data=folder)
     except ValueError as error:
-        raise DataMissingError(f"data set {name!r} cannot be had: {error}") from error
+        raise DataMissingError(f"data set {name!r} is not available: {error}") from error
 
 
 def load_set(name: str, folder: Path | None) -> Dataset:

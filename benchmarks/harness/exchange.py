@@ -5,6 +5,8 @@ Imports only numpy and the standard library: the environment of a peer has littl
 
 import json
 import sys
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,15 @@ def read(folder: Path, stem: str) -> dict[str, Any]:
     with np.load(folder / f"{stem}.npz") as arrays:
         values.update({key: arrays[key] for key in arrays})
     return values
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """The seconds of a call without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
 
 
 def serve(fn: Callable[..., Mapping[str, Any]]) -> None:
