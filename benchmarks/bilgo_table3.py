@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import gramian as gm
 from benchmarks.harness.context import Context
-from benchmarks.harness.learn import ratio, time_to
+from benchmarks.harness.learn import Run, ratio, time_to
 from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.graph import Graph, neighbor_graph, smoothest
@@ -117,14 +117,7 @@ def solve(points: Points, solver: str, limit: float) -> Row:
     weights = None if np.all(mass == 1) else mass
     problem = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, nu, mass=weights)
     result = gm.minimize(problem, solver, tol=TOL, time_limit=limit, random_state=0)
-    certificate, stepped = result.certificate, bool(result.iterations)
-    return {
-        "value": result.value, "seconds": result.seconds, "relative_gap": certificate.relative_gap,
-        "bound": -np.inf if certificate.gap is None else result.value - certificate.gap,
-        "rank": result.rank, "iterations": result.iterations, "status": result.status.name,
-        "times": result.history["time"] if stepped else np.zeros(0),
-        "values": result.history["value"] if stepped else np.zeros(0),
-    }  # fmt: skip
+    return vars(Run.of(result))
 
 
 def _solved(ctx: Context, points: Points, solver: str, limit: float) -> Row:
@@ -147,7 +140,7 @@ def _verdicts(found: Found, limits: dict[int, float]) -> Table:
             if "value" not in auto:
                 table.add(name, n, *[None] * 6, False)
                 continue
-            gap = auto["relative_gap"]
+            gap = auto["gap"]
             ours = auto["seconds"] if gap is not None and gap <= TOL else None
             if np.size(slow.get("values", ())):
                 theirs = time_to(slow["times"], slow["values"], float(np.min(slow["values"])))
@@ -170,7 +163,7 @@ def _table(name: str, sizes: dict[int, dict[str, Row]]) -> Table:
         for solver, row in rows.items():
             printed = PRINTED[name].get(n, {}).get(solver, (None, None))
             figures = map(Versus, (row.get("value"), row.get("seconds")), printed)
-            rest = (row.get(key) for key in ("relative_gap", "rank", "iterations", "status"))
+            rest = (row.get(key) for key in ("gap", "rank", "steps", "status"))
             table.add(n, LABELS[solver], *figures, *rest)
     return table
 

@@ -16,7 +16,7 @@ import gramian as gm
 from benchmarks._models import NEVER, adult_model, paper_rank, until_small_change, with_trace
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import Dataset
-from benchmarks.harness.learn import first_at_most, mean_of_all, ratio, time_to
+from benchmarks.harness.learn import Run, first_at_most, mean_of_all, ratio
 from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table, Versus
 
@@ -72,22 +72,11 @@ NOTES = (
 )
 
 
-@dataclass
-class Trace:
-    """One run: its history, and the certificate of its last point."""
+@dataclass(frozen=True)
+class Trace(Run):
+    """A run with tr Z = ‖Y‖² at its end, the scale of ‖X − Y‖²."""
 
-    curves: dict[str, np.ndarray]
-    status: str
-    rank: int
-    size: float
-    """tr Z = ‖Y‖² at the end, the scale of ‖X − Y‖²."""
-    relative_gap: float | None
-
-    def steps(self, target: float) -> int | None:
-        return first_at_most(self.curves["value"], target)
-
-    def seconds(self, target: float) -> float | None:
-        return time_to(self.curves["time"], self.curves["value"], target)
+    size: float = 0.0
 
 
 @dataclass
@@ -144,7 +133,7 @@ def measure(
     best = gm.minimize(problem, tol=1e-9, time_limit=3 * seconds)
     change = until_small_change(FW_CHANGE)
     fw = trace(with_trace(problem, LAM), "frank-wolfe", change, local_every=1)
-    target = float(np.min(fw.curves["value"]))
+    target = fw.best
 
     def runs(label: str, rank: int) -> list[Trace]:
         solver, options, _ = METHODS[label]
@@ -165,10 +154,9 @@ def measure(
 def trace(problem: gm.Problem, solver: str, callback: Any, **options: Any) -> Trace:
     """Run a solver without a tolerance; certify its last point afterwards."""
     result = gm.minimize(problem, solver, tol=0.0, callback=callback, **options)
-    columns = [c for c in ("time", "value", "gamma", "difference") if c in result.history.columns]
-    gap = gm.certify(problem, result.factor).relative_gap
-    curves = {column: result.history[column] for column in columns}
-    return Trace(curves, result.status.name, result.rank, float(np.sum(result.factor**2)), gap)
+    columns = [c for c in ("gamma", "difference") if c in result.history.columns]
+    found = Run.of(result, gm.certify(problem, result.factor), columns)
+    return Trace(**vars(found), size=float(np.sum(result.factor**2)))
 
 
 # --- tables and pictures -------------------------------------------------------------
@@ -178,7 +166,7 @@ def _rules(fig1: Rules) -> Table:
     """The ends of the curves of Fig. 1."""
 
     def curve(row: tuple[str, Trace], column: str) -> np.ndarray:
-        return row[1].curves[column]
+        return curve_of(row[1], column)
 
     some = next(iter(fig1.traces.values()))
     return Table.of(
@@ -189,15 +177,23 @@ def _rules(fig1: Rules) -> Table:
             "setting": lambda row: row[0],
             "iterations": lambda row: curve(row, "value").size - 1,
             "last F/F* − 1": lambda row: curve(row, "value")[-1] / fig1.optimum - 1,
-            f"iterations to {LEVEL:g}": lambda row: row[1].steps((1 + LEVEL) * fig1.optimum),
+            f"iterations to {LEVEL:g}": lambda row: steps_to(row[1], (1 + LEVEL) * fig1.optimum),
             "median γ": lambda row: float(np.median(curve(row, "gamma")[1:])),
             "largest γ": lambda row: float(np.max(curve(row, "gamma"))),
             "largest ‖X−Y‖²": lambda row: float(np.max(curve(row, "difference"))),
             "last ‖X−Y‖²": lambda row: float(curve(row, "difference")[-1]),
             "steps that raise F": lambda row: rises(curve(row, "value")),
-            "certified gap": lambda row: row[1].relative_gap,
+            "certified gap": lambda row: row[1].gap,
         },
     )
+
+
+def curve_of(run: Run, column: str) -> np.ndarray:
+    return run.values if column == "value" else run.curves[column]
+
+
+def steps_to(run: Run, target: float) -> int | None:
+    return first_at_most(run.values, target)
 
 
 def rises(values: np.ndarray) -> int:
@@ -207,7 +203,7 @@ def rises(values: np.ndarray) -> int:
 def _times(optimum: float, rank: int, runs: dict[str, list[Trace]]) -> Table:
     """Table III on a1a: ours, the paper's, and both relative to BiS."""
     target, level = fw_target(runs), (1 + LEVEL) * optimum
-    base = mean_of_all([t.seconds(target) for t in runs["BiS"]])
+    base = mean_of_all([t.reach(target) for t in runs["BiS"]])
     table = Table(
         f"Table III on a1a, rank {rank}, mean of {len(runs['BiS'])} start(s): until F = "
         f"{target:.8g}, where FW stops (F/F* − 1 = {target / optimum - 1:.1e})",
@@ -216,14 +212,14 @@ def _times(optimum: float, rank: int, runs: dict[str, list[Trace]]) -> Table:
     )  # fmt: skip
     for label, traces in runs.items():
         paper = PAPER_FW if label == "FW" else METHODS[label][2]
-        seconds = mean_of_all([t.seconds(target) for t in traces])
-        gaps = [t.relative_gap for t in traces if t.relative_gap is not None]
+        seconds = mean_of_all([t.reach(target) for t in traces])
+        gaps = [t.gap for t in traces if t.gap is not None]
         table.add(
             label, Versus(seconds, paper),
             Versus(ratio(seconds, base), ratio(paper, METHODS["BiS"][2])),
-            mean_of_all([t.steps(target) for t in traces]),
-            mean_of_all([t.seconds(level) for t in traces]),
-            float(np.mean([np.min(t.curves["value"]) for t in traces]) / optimum - 1),
+            mean_of_all([steps_to(t, target) for t in traces]),
+            mean_of_all([t.reach(level) for t in traces]),
+            float(np.mean([t.best for t in traces]) / optimum - 1),
             traces[0].rank, max(gaps, default=None), traces[0].status,
         )  # fmt: skip
     return table
@@ -231,7 +227,7 @@ def _times(optimum: float, rank: int, runs: dict[str, list[Trace]]) -> Table:
 
 def fw_target(runs: dict[str, list[Trace]]) -> float:
     """The objective at which FW stopped."""
-    return float(np.min(runs["FW"][0].curves["value"]))
+    return runs["FW"][0].best
 
 
 def _verdicts(fig1: Rules, runs: dict[str, list[Trace]]) -> Table:
@@ -252,12 +248,12 @@ def _verdicts(fig1: Rules, runs: dict[str, list[Trace]]) -> Table:
         table.judge(claim, measured, value=value, limit=1.0, least=True)
 
     for label, t in (("rule 1", first), ("rule 2", second)):
-        excess = t.curves["value"][-1] / fig1.optimum - 1
+        excess = t.values[-1] / fig1.optimum - 1
         table.judge("both rules converge", f"{label}: last F/F* − 1", value=excess, limit=LEVEL)
     faster = f"iterations to {LEVEL:g} above F*, rule 2 ÷ rule 1"
-    compare("rule 1 is faster", faster, second.steps(level), first.steps(level))
-    compare("rule 1 is faster", f"{faster}, no extrapolation", plain[1].steps(level),
-            plain[0].steps(level))  # fmt: skip
+    compare("rule 1 is faster", faster, steps_to(second, level), steps_to(first, level))
+    compare("rule 1 is faster", f"{faster}, no extrapolation", steps_to(plain[1], level),
+            steps_to(plain[0], level))  # fmt: skip
     medians = [float(np.median(t.curves["gamma"][1:])) for t in (first, second)]
     table.judge("γ of rule 2 is much larger", "medians, 2 ÷ 1", value=medians[1] / medians[0],
                 limit=2.0, least=True)  # fmt: skip
@@ -268,11 +264,11 @@ def _verdicts(fig1: Rules, runs: dict[str, list[Trace]]) -> Table:
         table.judge("‖X−Y‖² → 0", f"{label}: last, as a share of tr Z", value=share, limit=1e-6)
     for k, t in enumerate((first, second)):
         measured = f"rule {k + 1}: iterations to {LEVEL:g}, without ÷ with"
-        compare("extrapolation helps", measured, plain[k].steps(level), t.steps(level))
+        compare("extrapolation helps", measured, steps_to(plain[k], level), steps_to(t, level))
     for label, claim in CLAIMS.items():
         for goal, value in (("FW's objective", fw_target(runs)), (f"{LEVEL:g} above F*", level)):
             theirs, bis = (
-                mean_of_all([t.seconds(value) for t in runs[who]]) for who in (label, "BiS")
+                mean_of_all([t.reach(value) for t in runs[who]]) for who in (label, "BiS")
             )
             compare(claim, f"seconds to {goal}, {label} ÷ BiS", theirs, bis)
     return table
@@ -281,7 +277,7 @@ def _verdicts(fig1: Rules, runs: dict[str, list[Trace]]) -> Table:
 def _draw_rules(ctx: Context, fig1: Rules) -> None:
     def panel(column: str, ylabel: str, floor: float, unit: float = 1.0, less: float = 0) -> Panel:
         curves = {
-            label: (np.arange(t.curves[column].size)[1:], t.curves[column][1:] / unit - less)
+            label: (np.arange(t.values.size)[1:], curve_of(t, column)[1:] / unit - less)
             for label, t in fig1.traces.items()
         }
         return Panel(curves, "iteration k", ylabel, logy=True, floor=floor, marker="",
@@ -297,8 +293,8 @@ def _draw_rules(ctx: Context, fig1: Rules) -> None:
 
 def _draw_methods(ctx: Context, optimum: float, methods: dict[int, dict[str, list[Trace]]]) -> None:
     rank, runs = next(iter(methods.items()))
-    excess = {label: t[0].curves["value"] / optimum - 1 for label, t in runs.items()}
-    times = {label: (runs[label][0].curves["time"], y) for label, y in excess.items()}
+    excess = {label: t[0].values / optimum - 1 for label, t in runs.items()}
+    times = {label: (runs[label][0].times, y) for label, y in excess.items()}
     steps = {label: (np.arange(y.size) + 1, y) for label, y in excess.items()}
     style = {"logx": True, "logy": True, "floor": 1e-10, "marker": "",
              "hline": fw_target(runs) / optimum - 1}  # fmt: skip

@@ -15,7 +15,7 @@ from scipy.stats import ttest_rel
 
 import gramian as gm
 from benchmarks.harness.context import Context
-from benchmarks.harness.learn import Split, fitted, random_split, spread, time_to
+from benchmarks.harness.learn import Run, Split, fitted, random_split, spread
 from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.constraints import local_triplets
@@ -57,16 +57,14 @@ NOTES = (
     f"({SECONDS[1]:g} s and {CURVE_SECONDS[1]:g} s in a quick run).",
 )
 
-Curve = dict[str, Any]
-
 
 def run(ctx: Context) -> Report:
     """All solvers on one split, then each of them on every split in its own process."""
     data = ctx.load("orl_faces")
     every = {"X": data.X / 255.0, "y": data.y}
     curves, refused = ctx.call(trace_all, **every, seconds=ctx.pick(*CURVE_SECONDS))
-    lower = max(curve["bound"] for curve in curves.values())
-    excess = {label: (c["times"], c["values"] / lower - 1) for label, c in curves.items()}
+    lower = max(curve.bound for curve in curves.values())
+    excess = {label: (c.times, c.values / lower - 1) for label, c in curves.items()}
     style = {"logx": True, "logy": True, "floor": FLOOR, "marker": ""}
     caption = "ORL faces, one split: F less the best lower bound, as a share of it, against time"
     ctx.panels("fig4", caption, Panel(excess, "seconds", "F/bound − 1", **style))
@@ -146,7 +144,7 @@ def recipes(**every: Any) -> Table:
     return table
 
 
-def trace_all(X: np.ndarray, y: np.ndarray, seconds: float) -> tuple[dict[str, Curve], Table]:
+def trace_all(X: np.ndarray, y: np.ndarray, seconds: float) -> tuple[dict[str, Run], Table]:
     """Every solver on the problem of the first split, and the messages of the others."""
     split = random_split(X, y, 0, 0.5)
     problem, _ = posed(split.X, split.y)
@@ -161,11 +159,7 @@ def trace_all(X: np.ndarray, y: np.ndarray, seconds: float) -> tuple[dict[str, C
         except (ValueError, ImportError) as refusal:
             refused.add(label, str(refusal).partition(": ")[2].partition(". These can")[0])
             continue
-        found[label] = {
-            "times": result.history["time"], "values": result.history["value"],
-            "bound": result.certificate.lower_bound, "gap": result.certificate.relative_gap,
-            "rank": result.rank, "status": result.status.name,
-        }  # fmt: skip
+        found[label] = Run.of(result)
     return found, refused
 
 
@@ -199,14 +193,14 @@ def comparable(one: list[float], best: list[float]) -> bool | None:
     return bool(ttest_rel(one, best).pvalue > 1 - CONFIDENCE)
 
 
-def _times(curves: dict[str, Curve], lower: float) -> Table:
+def _times(curves: dict[str, Run], lower: float) -> Table:
     """Fig. 4 in figures, the fastest solvers first."""
-    lowest = min(float(np.min(c["values"])) for c in curves.values() if c["values"].size)
+    lowest = min(c.best for c in curves.values())
     rows = []
     for label, c in curves.items():
-        times = [time_to(c["times"], c["values"], (1 + level) * lower) for level in LEVELS]
-        row = (label, *times, float(np.min(c["values"])) / lower - 1, c["gap"], c["rank"],
-               c["status"], c["values"].size - 1)  # fmt: skip
+        times = [c.reach((1 + level) * lower) for level in LEVELS]
+        row = (label, *times, c.best / lower - 1, c.gap, c.rank,
+               c.status, c.values.size - 1)  # fmt: skip
         rows.append(([np.inf if t is None else t for t in reversed(times)], row))
     return Table(
         f"Fig. 4 in figures: seconds until F is within a share of F* (F* between {lower:.10g} and "

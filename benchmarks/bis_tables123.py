@@ -17,7 +17,7 @@ from sklearn.metrics import rand_score
 import gramian as gm
 from benchmarks._models import NEVER, KernelModel, adult_model, until_small_change, with_trace
 from benchmarks.harness.context import Context
-from benchmarks.harness.learn import spread, time_to
+from benchmarks.harness.learn import Run, spread
 from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table, Versus
 
@@ -98,32 +98,14 @@ NOTES = (
 
 
 @dataclass(frozen=True)
-class Trace:
-    """One run: its objective by step and time, and its last point."""
+class Clustered:
+    """One run, and the Rand indices in % of the repetitions of k-means."""
 
-    times: np.ndarray
-    values: np.ndarray
-    seconds: float
-    gap: float | None
-    rank: int
-    status: str
+    run: Run
     rand: np.ndarray
-    """% of every repetition."""
-
-    @property
-    def best(self) -> float:
-        return float(np.min(self.values))
-
-    def reach(self, target: float) -> float | None:
-        return time_to(self.times, self.values, target)
-
-    def shown(self, target: float) -> float | str:
-        """The seconds to the target, or those after which the run ended without it."""
-        found = self.reach(target)
-        return f"> {self.seconds:.3g}" if found is None else found
 
 
-Runs = dict[str, Trace]
+Runs = dict[str, Clustered]
 
 
 def run(ctx: Context) -> Report:
@@ -147,9 +129,9 @@ def _runs(ctx: Context, model: KernelModel, last: bool) -> Runs:
     runs[CERTIFIED] = ctx.call(certified, model=model)
     limits = dict.fromkeys((*METHODS, AUTO), limit) | {AUTO: AUTO_LIMIT}
     if last:
-        limits[BIS] = min(max(PATIENCE * runs[CERTIFIED].seconds, limit), MOST)
+        limits[BIS] = min(max(PATIENCE * runs[CERTIFIED].run.seconds, limit), MOST)
     for label, seconds in limits.items():
-        kwargs = {"model": model, "label": label, "target": runs[FW].best}
+        kwargs = {"model": model, "label": label, "target": runs[FW].run.best}
         runs[label] = ctx.call(chase, **kwargs, limit=seconds)
     return runs
 
@@ -157,19 +139,19 @@ def _runs(ctx: Context, model: KernelModel, last: bool) -> Runs:
 # --- in processes of their own -------------------------------------------------------
 
 
-def frank_wolfe(model: KernelModel) -> Trace:
+def frank_wolfe(model: KernelModel) -> Clustered:
     """FW with the paper's stopping rule."""
     problem, small = with_trace(model.problem(), LAM), until_small_change(FW_CHANGE)
     options = {"tol": 0.0, "time_limit": FW_LIMIT, "callback": small, "local_every": 1}
     return _traced(model, problem, "frank-wolfe", **options)
 
 
-def certified(model: KernelModel, lam: float = LAM, limit: float = AUTO_LIMIT) -> Trace:
+def certified(model: KernelModel, lam: float = LAM, limit: float = AUTO_LIMIT) -> Clustered:
     """`auto` to its certified gap."""
     return _traced(model, model.problem(lam), "auto", tol=TOL, time_limit=limit)
 
 
-def chase(model: KernelModel, label: str, target: float, limit: float) -> Trace:
+def chase(model: KernelModel, label: str, target: float, limit: float) -> Clustered:
     """A method until its objective is at most `target`, at the paper's rank unless `auto`."""
     solver, options = METHODS.get(label, ("auto", {}))
     if label in METHODS:
@@ -178,16 +160,14 @@ def chase(model: KernelModel, label: str, target: float, limit: float) -> Trace:
     return _traced(model, model.problem(), solver, **options)
 
 
-def _traced(model: KernelModel, problem: gm.Problem, solver: str, **options: Any) -> Trace:
+def _traced(model: KernelModel, problem: gm.Problem, solver: str, **options: Any) -> Clustered:
     gm.minimize(problem, solver, **options | {"max_iter": 2, "callback": None})  # compiles
     result = gm.minimize(problem, solver, **options)
-    gap = result.certificate.relative_gap if solver == "auto" else None
-    if gap is None:
-        gap = gm.certify(problem, result.factor).relative_gap
+    certified = solver == "auto" and result.certificate.gap is not None
+    certificate = None if certified else gm.certify(problem, result.factor)
     means = (KMeans(CLUSTERS, n_init=1, random_state=seed) for seed in range(REPETITIONS))
     rand = [100 * rand_score(model.y, kmeans.fit_predict(result.factor)) for kmeans in means]
-    history = result.history["time"], result.history["value"]
-    return Trace(*history, result.seconds, gap, result.rank, result.status.name, np.array(rand))
+    return Clustered(Run.of(result, certificate), np.array(rand))
 
 
 # --- tables --------------------------------------------------------------------------
@@ -220,17 +200,18 @@ def _rand_by_lambda(ctx: Context, models: dict[str, KernelModel]) -> Table:
     table = Table(f"Rand indices of '{CERTIFIED}' by λ", columns)
     for name in LAMBDA_SETS:
         for lam in LAMBDAS if name in models else ():
-            t = ctx.call(certified, model=models[name], lam=lam, limit=LAMBDA_LIMIT)
+            found = ctx.call(certified, model=models[name], lam=lam, limit=LAMBDA_LIMIT)
+            t, rand = found.run, spread(found.rand)
             paper = PRINTED_RAND[name][COLUMNS.index(BIS)]
-            table.add(name, lam, Versus(spread(t.rand), paper), t.seconds, t.rank, t.gap)
+            table.add(name, lam, Versus(rand, paper), t.seconds, t.rank, t.gap)
     return table
 
 
 def _times(found: dict[str, Runs]) -> Table:
     table = Table("Table III: seconds to FW's objective", ("set", *COLUMNS))
     for name, runs in found.items():
-        ours = [runs[at].shown(runs[FW].best) for at in COLUMNS[:-1]]
-        table.add(name, *_with_printed([*ours, runs[CERTIFIED].seconds], PRINTED_SECONDS[name]))
+        ours = [runs[at].run.shown(runs[FW].run.best) for at in COLUMNS[:-1]]
+        table.add(name, *_with_printed([*ours, runs[CERTIFIED].run.seconds], PRINTED_SECONDS[name]))
     return table
 
 
@@ -243,8 +224,8 @@ def _level_times(found: dict[str, Runs]) -> Table:
     caption = f"Seconds to an objective within {LEVEL:g} of the least found, relative to it"
     table = Table(caption, ("set", *COLUMNS))
     for name, runs in found.items():
-        level = (1 + LEVEL) * min(trace.best for trace in runs.values())
-        table.add(name, *(runs[at].shown(level) for at in COLUMNS))
+        level = (1 + LEVEL) * min(found.run.best for found in runs.values())
+        table.add(name, *(runs[at].run.shown(level) for at in COLUMNS))
     return table
 
 
@@ -255,9 +236,9 @@ def _ends(found: dict[str, Runs]) -> Table:
     )  # fmt: skip
     table = Table("Where the runs ended", columns)
     for name, runs in found.items():
-        least = min(trace.best for trace in runs.values())
+        least = min(found.run.best for found in runs.values())
         for label in COLUMNS:
-            t = runs[label]
+            t = runs[label].run
             excess, steps = t.best / least - 1, t.values.size - 1
             table.add(name, label, steps, t.rank, f"{t.best:.8g}", excess, t.gap, t.status)
     return table
@@ -265,11 +246,11 @@ def _ends(found: dict[str, Runs]) -> Table:
 
 def _verdicts(found: dict[str, Runs]) -> Table:
     table = Table("Verdicts", ("claim", "figure", "holds"))
-    gaps = [np.inf if r[CERTIFIED].gap is None else r[CERTIFIED].gap for r in found.values()]
+    gaps = [np.inf if (gap := r[CERTIFIED].run.gap) is None else gap for r in found.values()]
     table.add(f"auto certifies a relative gap of {TOL:g} on every set", max(gaps), max(gaps) <= TOL)
     last, runs = list(found.items())[-1]
-    reached = runs[BIS].reach(runs[FW].best)
-    ratio = (runs[BIS].seconds if reached is None else reached) / runs[CERTIFIED].seconds
+    reached = runs[BIS].run.reach(runs[FW].run.best)
+    ratio = (runs[BIS].run.seconds if reached is None else reached) / runs[CERTIFIED].run.seconds
     claim = f"{last}: BiS takes at least {SPEEDUP:g} times as long as auto to its certified gap"
     undecided = reached is None and ratio < SPEEDUP
     shown = f"> {ratio:.3g}" if reached is None else ratio
@@ -286,17 +267,17 @@ def _verdicts(found: dict[str, Runs]) -> Table:
 
 
 def _fastest(runs: Runs) -> str:
-    times = {label: runs[label].reach(runs[FW].best) for label in (FW, *METHODS)}
+    times = {label: runs[label].run.reach(runs[FW].run.best) for label in (FW, *METHODS)}
     return min((label for label in times if times[label] is not None), key=lambda at: times[at])
 
 
 def _draw(ctx: Context, name: str, runs: Runs) -> None:
-    least = min(trace.best for trace in runs.values())
-    excess = {label: runs[label].values / least - 1 for label in COLUMNS[:-1]}
+    least = min(found.run.best for found in runs.values())
+    excess = {label: runs[label].run.values / least - 1 for label in COLUMNS[:-1]}
     steps = {label: (np.arange(y.size) + 1, y) for label, y in excess.items()}
-    times = {label: (runs[label].times, y) for label, y in excess.items()}
+    times = {label: (runs[label].run.times, y) for label, y in excess.items()}
     style = {"logx": True, "logy": True, "floor": 1e-9, "marker": "",
-             "hline": max(runs[FW].best / least - 1, 1e-9)}  # fmt: skip
+             "hline": max(runs[FW].run.best / least - 1, 1e-9)}  # fmt: skip
     ylabel = "F less the least found, relative"
     ctx.panels(
         "convergence", f"Fig. 2: {name}, objective by step and by time; dotted: where FW stops",

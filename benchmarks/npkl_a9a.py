@@ -15,7 +15,7 @@ import gramian as gm
 from benchmarks._models import ADULT_NEIGHBOURS, NEVER, KernelModel, adult_model
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import Dataset
-from benchmarks.harness.learn import seconds_of, time_to
+from benchmarks.harness.learn import Run, seconds_of
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.graph import neighbor_graph
 
@@ -58,6 +58,7 @@ NOTES = (
 )
 
 Outcome = dict[str, Any]
+"""The fields of a Run, and the seconds to the objective of `auto`."""
 
 
 def run(ctx: Context) -> Report:
@@ -75,8 +76,9 @@ def run(ctx: Context) -> Report:
         limit = min(max(PATIENCE * auto["seconds"], LEAST_LIMIT), ctx.pick(most, MOST_QUICK))
         kwargs = {"model": model, "rival": name, "target": auto["value"], "limit": limit}
         answer = ctx.in_child(chase, kwargs, limit + SLACK, threads=threads)
-        failed = {"seconds": limit, "value": np.nan, "status": answer.error, "rank": 0, "steps": 0}
-        rivals[name] = answer.value if answer.ok else failed
+        rivals[name] = {"seconds": limit, "value": np.nan, "status": answer.error, "rank": 0}
+        if answer.ok:
+            rivals[name] = {**vars(answer.value), "reached": answer.value.reach(auto["value"])}
         if ctx.repeat > 1 and auto["seconds"] < REPEAT_BELOW:
             seconds.append(_auto(ctx, model, threads)["seconds"])
     stiff = _auto(ctx, model, threads, STIFF)
@@ -104,7 +106,7 @@ def _auto(ctx: Context, model: KernelModel, threads: int, lam: float = LAM) -> O
     answer = ctx.in_child(certified, kwargs, AUTO_LIMIT + SLACK, threads=threads)
     if not answer.ok:
         raise RuntimeError(f"auto: {answer.error}")
-    return answer.value
+    return {**vars(answer.value), "reached": answer.value.seconds}
 
 
 # --- in processes of their own -------------------------------------------------------
@@ -116,32 +118,20 @@ def build(data: Dataset) -> tuple[KernelModel, float]:
     return model, seconds_of(lambda: neighbor_graph(data.X, ADULT_NEIGHBOURS))[1]
 
 
-def certified(model: KernelModel, lam: float) -> Outcome:
+def certified(model: KernelModel, lam: float) -> Run:
     """`auto` to its certified gap."""
     result = gm.minimize(model.problem(lam), tol=TOL, time_limit=AUTO_LIMIT)
-    return _outcome(result, result.seconds)
+    return Run.of(result)
 
 
-def chase(model: KernelModel, rival: str, target: float, limit: float) -> Outcome:
+def chase(model: KernelModel, rival: str, target: float, limit: float) -> Run:
     """A rival until its objective is at most `target`."""
     solver, _, options = RIVALS[rival]
     result = gm.minimize(
         model.problem(LAM), solver, tol=0.0, max_iter=NEVER, time_limit=limit,
         callback=lambda state: state.value <= target, **options,
     )  # fmt: skip
-    return _outcome(result, time_to(result.history["time"], result.history["value"], target))
-
-
-def _outcome(result: gm.Result, reached: float | None) -> Outcome:
-    return {
-        "seconds": result.seconds,
-        "reached": reached,
-        "value": result.value,
-        "gap": result.certificate.relative_gap,
-        "rank": result.rank,
-        "steps": result.iterations,
-        "status": result.status.name,
-    }
+    return Run.of(result)
 
 
 # --- tables --------------------------------------------------------------------------

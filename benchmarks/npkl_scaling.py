@@ -15,7 +15,7 @@ import gramian as gm
 from benchmarks._models import ADULT_NEIGHBOURS, KernelModel, adult_model, kernel_model
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import Dataset
-from benchmarks.harness.learn import slope
+from benchmarks.harness.learn import Run, slope
 from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table
 from gramian.graph import neighbor_graph
@@ -107,10 +107,7 @@ def solve(model: KernelModel, limit: float) -> Fit:
     problem = model.problem()
     gm.minimize(problem, max_iter=1)  # compiles
     result = gm.minimize(problem, tol=TOL, time_limit=limit)
-    return {
-        "seconds": result.seconds, "gap": result.certificate.relative_gap, "rank": result.rank,
-        "steps": result.iterations, "status": result.status.name,
-    }  # fmt: skip
+    return vars(Run.of(result))
 
 
 # --- tables --------------------------------------------------------------------------

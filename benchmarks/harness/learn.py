@@ -122,6 +122,50 @@ def slope(
     return float(np.polyfit(*np.log(kept).T, 1)[0])
 
 
+@dataclass(frozen=True)
+class Run:
+    """One run of a solver: the history of F, the last point, and its certificate."""
+
+    times: np.ndarray
+    values: np.ndarray
+    seconds: float
+    value: float
+    gap: float | None
+    """The certified relative gap."""
+    bound: float
+    """The certified lower bound of F*."""
+    rank: int
+    steps: int
+    status: str
+    curves: Mapping[str, np.ndarray]
+    """Other columns of the history."""
+
+    @classmethod
+    def of(cls, result: Any, certificate: Any = None, columns: Iterable[str] = ()) -> "Run":
+        """The run of a `Result`, with another certificate of its last point if it is given."""
+        certificate, history = certificate or result.certificate, result.history
+        known = history.columns
+        time, value = (history[c] if c in known else np.zeros(0) for c in ("time", "value"))
+        bound = -np.inf if certificate.gap is None else result.value - certificate.gap
+        return cls(
+            time, value, result.seconds, result.value, certificate.relative_gap, bound,
+            result.rank, result.iterations, result.status.name, {c: history[c] for c in columns},
+        )  # fmt: skip
+
+    @property
+    def best(self) -> float:
+        return float(np.min(self.values, initial=self.value))
+
+    def reach(self, target: float) -> float | None:
+        """Seconds to an objective of at most `target`."""
+        return time_to(self.times, self.values, target)
+
+    def shown(self, target: float, unit: float = 1.0) -> float | str:
+        """The time to the target in a unit, or that after which the run ended without it."""
+        found = self.reach(target)
+        return f"> {self.seconds / unit:.3g}" if found is None else found / unit
+
+
 def first_at_most(values: np.ndarray, target: float) -> int | None:
     """The first index with a value of at most `target`."""
     reached = np.flatnonzero(np.asarray(values) <= target)
