@@ -2,10 +2,9 @@
 
 from benchmarks._coverage import BILGO, BIS, DML_EIG, LRO, SQLP
 from benchmarks._headlines import besides, bilgo, bis, dml_eig, lro, sqlp
-from benchmarks._headlines.base import Cell, Headline, across, down, is_better, number, own
+from benchmarks._headlines.base import Cell, Headline, is_better, line, number, own
 
-__all__ = ["BESIDES", "HEADLINES", "Cell", "Headline", "across", "down", "is_better", "number",
-           "own"]  # fmt: skip
+__all__ = ["BESIDES", "HEADLINES", "Cell", "Headline", "is_better", "line", "number", "own"]
 
 PAPERS = {BILGO: bilgo, LRO: lro, DML_EIG: dml_eig, SQLP: sqlp, BIS: bis}
 HEADLINES = {

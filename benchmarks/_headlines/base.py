@@ -62,18 +62,6 @@ def own(cell: Any) -> Any:
     return cell["ours"] if isinstance(cell, dict) else cell
 
 
-def across(caption: str, row: Row, *columns: str) -> dict[str, Cell]:
-    """Cells of one row by their columns."""
-    return {column: Cell(caption, row, column) for column in columns}
-
-
-def down(
-    caption: str, naming: str, names: tuple[str, ...], column: str, **row: Any
-) -> dict[str, Cell]:
-    """Cells of one column by the values of the column `naming`; `row` as in `Cell`."""
-    return {name: Cell(caption, {naming: name, **row}, column) for name in names}
-
-
 # --- headlines -----------------------------------------------------------------------
 
 
