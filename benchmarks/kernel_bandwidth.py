@@ -19,7 +19,8 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.machine import last_cache
 from benchmarks.harness.report import Report, Table
 from benchmarks.harness.timing import measure
-from gramian.arrays import _kernels, cpu
+from gramian.arrays import cpu
+from gramian.arrays import threads as parallel
 
 TITLE = "Gather and scatter kernels against memory bandwidth"
 PAPER = "No paper: the kernels are the hot loop of every pairwise problem in this library."
@@ -156,13 +157,14 @@ def _triad(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
 
 
 def _compiled_seconds(case: Case, kernel: str, threads: int, repeat: int) -> float:
-    default, _kernels.THREADS = _kernels.THREADS, threads
+    default, parallel.cores = parallel.cores, lambda: threads
+    parallel._pool.cache_clear()
     try:
         call = case.call(kernel, compiled=True)
         call()
         return _best(call, repeat)
     finally:
-        _kernels.THREADS = default
+        parallel.cores = default
 
 
 def _best(call: Callable[[], Any], repeat: int) -> float:

@@ -163,7 +163,8 @@ def _mnist_table(
         "peak MiB", "data MiB", "peak ÷ data", f"≤ {MEMORY_TARGET:g}", "after loading ÷ data",
         "baseline MiB",
     )  # fmt: skip
-    table = Table(f"KTA() on MNIST, 60,000 × 784 (medians of {ctx.repeat})", columns)
+    count = f"{60_000 // given['step']:,}"
+    table = Table(f"KTA() on MNIST, {count} × 784 (medians of {ctx.repeat})", columns)
     for lam in weights:
         answer = ctx.in_child(mnist_memory, {**given, "lam": lam}, CHILD_LIMIT)
         memory = answer.value

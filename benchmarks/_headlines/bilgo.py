@@ -1,13 +1,13 @@
 """The headlines of BILGO (Hao, Yuan, Ghanem 2013)."""
 
-from benchmarks._headlines.base import Cell, Headline, line
+from benchmarks._headlines.base import Better, Cell, Headline, line
 from benchmarks._headlines.shared import error, fit_seconds
 
 FIG_2 = {"k": 300, "method": "BILGO"}, ("Journée et al.", "random conic pursuit")
 PRINTED_TABLE_4 = {"d": 9000, "method": "newton-lanczos 1e-8"}
 
 
-def _fig_2(what: str, column: str, better: str) -> Headline:
+def _fig_2(what: str, column: str, better: Better) -> Headline:
     row, rivals = FIG_2
     what = f"{what} after 300 iterations, w1a{', %' if 'test' in column else ''}: BILGO"
     return line(what, "w1a, λ", row, column, rivals, better=better)
