@@ -1,8 +1,6 @@
-"""The instances that several benchmarks solve: RegMVU's Swiss roll and NPKL's adult data.
+"""Instances that several benchmarks solve: RegMVU on a Swiss roll, NPKL on the adult sets."""
 
-The underscore keeps this file out of the list of benchmarks.
-"""
-
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +13,13 @@ from sklearn.datasets import make_swiss_roll
 from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
+from benchmarks.harness.learn import seconds_of
+from benchmarks.harness.report import Table
 from gramian.losses import Squared
 from gramian.objectives import Composite
+
+NEVER = 10**9
+"""An interval of certificates that no run reaches."""
 
 # --- RegMVU on a Swiss roll, SQLP thesis §3.4 ----------------------------------------
 
@@ -25,12 +28,11 @@ ROLL_POINTS, ROLL_NEIGHBOURS = 2000, 4
 
 @dataclass(frozen=True, eq=False)
 class Roll:
-    """A Swiss roll whose symmetric nearest-neighbour graph is connected."""
+    """A Swiss roll whose symmetric nearest-neighbour graph is connected; (p, 2) edges."""
 
     seed: int
     graph: sp.csr_matrix
     edges: np.ndarray
-    """(p, 2), each once."""
     sq_distances: np.ndarray
 
 
@@ -49,7 +51,7 @@ def swiss_roll() -> Roll:
 
 
 def smooth_basis(graph: sp.csr_matrix, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """The m smallest eigenvalues above 0 of the Laplacian of a connected graph, and vectors."""
+    """The m smallest positive eigenvalues of the Laplacian of a connected graph, and vectors."""
     L = sp.csc_matrix(csgraph.laplacian(graph))
     v0 = np.cos(np.arange(L.shape[0]))
     values, vectors = eigsh(L, k=m + 1, sigma=-1e-6, v0=v0)
@@ -57,16 +59,61 @@ def smooth_basis(graph: sp.csr_matrix, m: int) -> tuple[np.ndarray, np.ndarray]:
     return values[order], vectors[:, order]
 
 
+def roll_bases(sizes: tuple[int, ...]) -> Table:
+    """Seconds and eigenvalues of the bases of the Swiss roll."""
+    roll = swiss_roll()
+    caption = f"The basis: seed {roll.seed}, {len(roll.edges)} edges"
+    table = Table(caption, ("m", "seconds of eigsh", "λ_1", "λ_m"))
+    for m in sizes:
+        (values, _), seconds = seconds_of(lambda m=m: smooth_basis(roll.graph, m))
+        table.add(m, seconds, float(values[0]), float(values[-1]))
+    return table
+
+
 # --- NPKL on the adult sets, BiS §IV-A -----------------------------------------------
 
 ADULT_NEIGHBOURS, LINK_SHARE = 10, 0.6
 
 
+@dataclass(frozen=True)
+class KernelModel:
+    """The data of `gm.problems.npkl`, and the seconds of making them."""
+
+    laplacian: sp.csr_array
+    must_link: np.ndarray
+    cannot_link: np.ndarray
+    y: np.ndarray
+    graph_seconds: float
+    links_seconds: float
+
+    def problem(self, lam: float = 1.0) -> gm.Problem:
+        return gm.problems.npkl(self.laplacian, self.must_link, self.cannot_link, lam)
+
+    @property
+    def rank(self) -> int:
+        """The rank of the paper."""
+        return paper_rank(len(self.must_link) + len(self.cannot_link))
+
+
+def kernel_model(X: Any, y: np.ndarray, laplacian: Callable[[Any], sp.csr_array]) -> KernelModel:
+    """The Laplacian of the samples, and links of their classes."""
+    start = time.perf_counter()
+    L = laplacian(X)
+    middle = time.perf_counter()
+    pairs = links(y)
+    return KernelModel(L, *pairs, y, middle - start, time.perf_counter() - middle)
+
+
+def adult_model(X: sp.csr_array, y: np.ndarray) -> KernelModel:
+    """The model of a sparse set, with neighbours by dense brute force."""
+    return kernel_model(X, y, lambda X: normalised_laplacian(X.toarray()))
+
+
 def normalised_laplacian(X: Any) -> sp.csr_array:
     """I − D^{-1/2} W D^{-1/2}; W_ij = exp(−d²/2σ²) between neighbours, σ their mean distance.
 
-    Binary samples tie in distance, and which of them are neighbours depends on whether X is
-    sparse or dense; dense takes half the time.
+    The distances of binary samples have ties, so the neighbours depend on whether X is sparse or
+    dense; dense takes half the time.
     """
     graph = kneighbors_graph(X, ADULT_NEIGHBOURS, mode="distance")
     graph.data = np.exp(-0.5 * (graph.data / graph.data.mean()) ** 2)
@@ -77,17 +124,16 @@ def normalised_laplacian(X: Any) -> sp.csr_array:
 
 
 def links(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """0.6 n random pairs of one class, must-link, and as many across classes, cannot-link."""
+    """0.6 n random must-links within classes, and as many cannot-links across classes."""
     rng = np.random.default_rng(seed)
     count = round(LINK_SHARE * y.size)
     return random_pairs(y, True, count, rng), random_pairs(y, False, count, rng)
 
 
 def random_pairs(y: np.ndarray, same: bool, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Different pairs i < j within a class, or across classes, every set of them equally likely.
+    """Distinct pairs i < j within a class, or across classes, uniformly at random.
 
-    The pairs are numbered row by row and the numbers drawn, so that n(n − 1)/2 pairs need not be
-    written down to choose from.
+    The pairs are numbered row by row and the numbers drawn, without a list of all pairs.
     """
     within = np.empty(y.size, dtype=np.int64)
     for label in np.unique(y):
@@ -105,11 +151,16 @@ def random_pairs(y: np.ndarray, same: bool, count: int, rng: np.random.Generator
     return np.column_stack([rows, cols])
 
 
-def with_trace(problem: gm.Problem, lam: float) -> gm.Problem:
-    """NPKL whose linear term bounds the trace, which Frank–Wolfe needs; F is the same.
+def paper_rank(m: int) -> int:
+    """The largest r with r(r + 1) ≤ m, m the number of linked pairs."""
+    return int((np.sqrt(1 + 4 * m) - 1) / 2)
 
-    (z − 1)² on the diagonal is (z − 1 − s)² + 2s(z − 1) − s², and the linear part is a trace. s is
-    such that F(0), which F* cannot exceed, bounds it as well as it can.
+
+def with_trace(problem: gm.Problem, lam: float) -> gm.Problem:
+    """The same F of NPKL with a linear term that bounds the trace, as Frank–Wolfe requires.
+
+    (z − 1)² on the diagonal is (z − 1 − s)² + 2s(z − 1) − s², whose linear part is a trace. The
+    shift s minimises the bound on the trace that follows from F* ≤ F(0).
     """
     F, n = problem.objective, problem.order
     shift = float(np.sqrt(2 * problem.value(np.zeros((n, 0))) / (lam * n)))
@@ -121,7 +172,7 @@ def with_trace(problem: gm.Problem, lam: float) -> gm.Problem:
 
 
 def until_small_change(least: float) -> Callable[[gm.State], bool]:
-    """A callback that stops once the objective changes by less than this, relative to itself."""
+    """A callback that stops at a relative change of the objective below `least`."""
     last = np.inf
 
     def small(state: gm.State) -> bool:

@@ -1,7 +1,7 @@
 """`python -m benchmarks summary`: writes docs/results/ from the saved results of runs.
 
-One page for each benchmark that has been run, with its tables and pictures, and a first page that
-says where every table and figure of the papers is, and lists what we lose.
+One page for each benchmark that has been run, with its tables and pictures, and a first page with
+the place of every table and figure of the papers, and the figures in which others are better.
 """
 
 import json
@@ -24,15 +24,15 @@ LOSSES = {
     LOST: re.compile(r"\blost$", re.IGNORECASE),
     FAILED: re.compile(r"^(failed|timed out)\b|[A-Z][A-Za-z]*Error\b"),
 }
-"""How a cell says that a bar was missed, that the row's method is better, or that a run failed."""
+"""Cells that report a missed criterion, a lost comparison, or a failed run."""
 
 NO_VERDICTS = frozenset({"factor in cache", "≤ 1.5 (not run)"})
-"""Columns of yes and no that are no verdict, or that repeat one."""
+"""Columns of yes and no that are not verdicts."""
 
 NAMING = frozenset(
     {"set", "n", "m", "method", "solver", "model", "ours", "theirs", "scaling", "what", "λ", "ν"}
 )
-"""Columns that say, with the first one, which row it is."""
+"""Columns that, with the first one, identify a row."""
 
 WHO = ("method", "solver", "model")
 RIVALS = (
@@ -40,14 +40,14 @@ RIVALS = (
     "l-bfgs", "lbfgs", "lro", "metric-learn", "nesterov", "projected-gradient", "pydml", "random",
     "scikit-learn", "scs", "sqlp", "staircase",
 )  # fmt: skip
-"""How the names of methods begin, in small letters, that are no default of ours."""
+"""Beginnings of the names of methods that are not our defaults, in lower case."""
 
 SIGNS = ("<", "≤", ">", "≥")
-"""How a verdict's column begins that judges the column before it."""
+"""Beginnings of the columns of verdicts about the column before."""
 
 CLAIMS = "what the paper's text says"
 CLAIM = "the paper:"
-"""Tables and rows of the papers' own claims, which are not ours to lose."""
+"""Tables and rows of statements of the papers, which do not count as losses."""
 
 Record = dict[str, Any]
 
@@ -73,7 +73,7 @@ def read_records(results: Path) -> dict[str, Record]:
 
 
 def losses(record: Record) -> Iterator[str]:
-    """What rows about our defaults say that we lost, a line for each such column of a table."""
+    """The losses of our defaults, a line for each column of a table."""
     for table in record["tables"]:
         if CLAIMS in table["caption"].lower():
             continue
@@ -89,7 +89,7 @@ def losses(record: Record) -> Iterator[str]:
 
 
 def _verdicts(row: Record) -> list[str]:
-    """The columns that may hold one; none for a claim of a paper's."""
+    """The columns that may contain one; none for a statement of a paper."""
     if any(isinstance(cell, str) and cell.startswith(CLAIM) for cell in row.values()):
         return []
     return [column for column in row if column not in NO_VERDICTS]
@@ -103,26 +103,26 @@ def _how_lost(cell: Any) -> str | None:
 
 
 def _is_rivals(row: Record, column: str) -> bool:
-    """Whether a row, or a column, is about somebody else's method."""
+    """Whether a row or a column is about another method than ours."""
     names = [column, *(str(row[who]) for who in WHO if who in row)]
     return any(name.lower().startswith(RIVALS) for name in names)
 
 
 def _bar(columns: list[str], column: str) -> str:
-    """A verdict's column in words: with what it judges, where that is the one before."""
+    """The name of a verdict's column, after that of the column it judges."""
     judged = _judged(columns, column)
     return f"{judged} {column}" if judged and column.startswith(SIGNS) else column
 
 
 def _judged(columns: list[str], column: str) -> str | None:
-    """The column with the figure that a verdict judges, if it can be told."""
+    """The column with the figure that a verdict judges, None if unknown."""
     if column.startswith(SIGNS):
         return columns[columns.index(column) - 1]
     return next((name for name in ("figure", "measured") if name in columns), None)
 
 
 def _name(columns: list[str], row: Record, column: str) -> str:
-    """Which row it is, and the figure judged."""
+    """The identification of a row, and the judged figure."""
     naming = [name for name in columns if name in NAMING or name == columns[0]]
     about = ", ".join(_named(name, own(row[name])) for name in naming)
     judged = _judged(columns, column)
@@ -130,7 +130,7 @@ def _name(columns: list[str], row: Record, column: str) -> str:
 
 
 def _named(column: str, cell: Any) -> str:
-    """Words as they are, numbers and the values of symbols with their column."""
+    """Words alone, numbers and the values of symbols with their column."""
     bare = isinstance(cell, str) and len(column) > 1
     return cell_text(cell) if bare else f"{column} = {cell_text(cell)}"
 
@@ -146,7 +146,7 @@ def _write_page(folder: Path, out: Path, name: str) -> None:
 
 
 def _shrink(source: Path, target: Path) -> None:
-    """A copy with few colours: curves need no more."""
+    """Copy a picture with few colours."""
     from PIL import Image
 
     with Image.open(source) as image:
@@ -204,7 +204,7 @@ def _coverage(records: dict[str, Record]) -> str:
 
 
 def _besides(records: dict[str, Record]) -> str:
-    """The headlines of benchmarks that no item of a paper asks for."""
+    """The headlines of benchmarks without an item of a paper."""
     lines = [("figure", "theirs", "peers", "gramian", "here")]
     for name, headlines in BESIDES.items():
         page = _page(name, records)
@@ -213,7 +213,7 @@ def _besides(records: dict[str, Record]) -> str:
 
 
 def _beaten(records: dict[str, Record]) -> str:
-    """The headlines in which somebody's figure is better than ours."""
+    """The headlines in which another figure is better than ours."""
     headlines = [
         (f"{_short(item.paper)}, {item.place}", line, record)
         for item in ITEMS
@@ -234,31 +234,31 @@ def _beaten(records: dict[str, Record]) -> str:
 
 
 def _headlines(item: Item, records: dict[str, Record]) -> Iterator[tuple[Headline, Record | None]]:
-    """Those of an item, each with the results it points into."""
+    """The headlines of an item with the results they refer to."""
     for line in HEADLINES.get((item.paper, item.place), ()):
         yield line, records.get(line.benchmark or item.benchmark or "")
 
 
 def _compared(line: Headline, record: Record | None) -> tuple[str, str, str, str]:
-    """What is compared, the paper's figure, the best peer's and ours."""
+    """The comparison, the paper's figure, the best peer's and ours."""
     found = line.figures(record)
     peers = f"{cell_text(found.peers)} ({found.peer})" if found.peer else cell_text(None)
     return line.what, cell_text(found.paper), peers, cell_text(found.ours)
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:
-    """Markdown of the lines, the first of which are the columns' names."""
+    """Markdown of the lines; the first has the names of the columns."""
     head, *rows = lines
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
 
 
 def _short(paper: str) -> str:
-    """A paper by the name of its method."""
+    """The name of a paper's method."""
     return paper.split(" (")[0]
 
 
 def _where(item: Item, records: dict[str, Record]) -> str:
-    """The paper and the place in it, which leads to our page."""
+    """The paper and the place in it, with a link to our page."""
     place = f"{_short(item.paper)}, {item.place}"
     if item.benchmark is None or item.benchmark in records:
         return f"[{place}]({item.benchmark}.md)" if item.benchmark else place

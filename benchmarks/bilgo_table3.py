@@ -1,18 +1,19 @@
 """BILGO, Table 3 and Figures 3 and 4: maximum variance unfolding of w1a and MNIST samples.
 
-Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0, along the connected 3-NN graph of n random points: BILGO
+Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0, on the connected 3-NN graph of n random points: BILGO
 with local search, Nesterov's projected gradient on the dense M, and `auto`, in one run.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import gramian as gm
 from benchmarks.harness.context import Context
+from benchmarks.harness.learn import Run, ratio, time_to
+from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.graph import Graph, neighbor_graph, smoothest
 from gramian.manifold._spaces import Places
@@ -22,7 +23,7 @@ PAPER = "BILGO (Hao, Yuan, Ghanem 2013), Table 3, Figures 3 and 4"
 NEEDS_DATA = ("w1a", "mnist")
 
 PRINTED: dict[str, dict[int, dict[str, tuple[float, float]]]] = {
-    # set: n: solver -> (objective, seconds), as printed
+    # set: n: solver -> (objective, seconds)
     "w1a": {
         500: {"bilgo": (4.95, 23.67), "projected-gradient": (9.23, 28.07)},
         1000: {"bilgo": (0.48, 124.81), "projected-gradient": (4.01, 207.01)},
@@ -41,75 +42,64 @@ LABELS = {"bilgo": "BILGO-LS", "projected-gradient": "Nesterov-PG", "auto": "aut
 NEIGHBOURS, STRETCH = 3, 0.05
 TOL, SHARE = 1e-4, 0.1
 LIMITS = {500: 10.0, 1000: 15.0, 1500: 30.0, 2000: 50.0, 2500: 75.0, 3000: 100.0}
-LIMITS_QUICK = {200: 10.0, 400: 15.0}
-"""Seconds of auto by n; BILGO's are at most BILGO_LIMIT, those of Nesterov-PG PATIENCE times."""
+LIMITS_QUICK = {150: 4.0}
+"""Seconds of auto by n; BILGO has at most BILGO_LIMIT, Nesterov-PG PATIENCE times as many."""
 BILGO_LIMIT = 40.0
 PATIENCE = 3.0
 STARTUP = 120.0
-"""Seconds a child may spend on its imports and past its limit on a last step and certificate."""
+"""Seconds of a process for its imports, a last step and its certificate."""
 
 NOTES = (
-    "Points are drawn at random from the training and test parts together; parts of their 3-NN "
-    "graph are joined by the shortest edges. Equal points are one, which counts as often in the "
-    "variance. Squared lengths are in units of their mean and "
-    f"ν = {STRETCH:g} λ₂, what `MVU` takes. The paper prints neither ν nor units, and its W = I "
-    "has no minimum, so that objectives beside each other are not to be compared.",
-    "Seconds are those of one call of `minimize` with one thread, certificates included; the "
-    "solvers are asked for a certified relative gap of 1e-4 and stopped at a limit, which the "
-    "paper's solvers had not: their seconds are those of small relative change.",
-    "The verdict's ratio: the seconds of auto to its certified gap over those in which Nesterov-PG "
-    "reached the objective it ended with. Where that was at its limit it had more to go, and the "
-    "ratio is more than it would be without a limit; so it is where Nesterov-PG took no step "
-    "within its limit, or had not ended two minutes after it: the limit then stands for its "
-    "seconds.",
-    "Curves: F less the best lower bound that any certificate of the run proves.",
+    "Points: a random sample of the training and test parts; the components of their 3-NN graph "
+    "are joined by the shortest edges; equal points are merged, with their number as the weight in "
+    f"the variance. Squared lengths are in units of their mean and ν = {STRETCH:g} λ₂, as in "
+    "`MVU`. The paper prints neither ν nor units, and its W = I has no minimum, so the objectives "
+    "do not compare.",
+    f"Seconds: one call of `minimize` to a certified relative gap of {TOL:g} or a limit, one "
+    "thread; the paper's: to a small relative change.",
+    "The verdict's ratio: seconds of auto to its certified gap over those in which Nesterov-PG "
+    "reached its last objective. It is an upper bound if Nesterov-PG ended by its limit, and "
+    "relative to the limit if it took no step or had not ended two minutes after it.",
+    "Curves: F less the best lower bound of any certificate of the run.",
+    f"Limits: {', '.join(f'{limit:g} s at n = {n}' for n, limit in LIMITS.items())}; BILGO-LS at "
+    f"most {BILGO_LIMIT:g} s, Nesterov-PG {PATIENCE:g} times as many.",
 )
 
 Row = dict[str, Any]
 Found = dict[str, dict[int, dict[str, Row]]]
-
-
-class Points(NamedTuple):
-    """The graph of the distinct points with edges of mean square 1, how often each comes, and ν."""
-
-    graph: Graph
-    mass: np.ndarray
-    nu: float
+Points = tuple[Graph, np.ndarray, float]
+"""The graph of the distinct points, their multiplicities, and ν."""
 
 
 def run(ctx: Context) -> Report:
-    """Every solver on every sample, each in a process of its own."""
-    limits = LIMITS_QUICK if ctx.quick else LIMITS
-    found: Found = {}
+    """Every solver on every sample, each in its own process."""
+    limits = ctx.pick(LIMITS, LIMITS_QUICK)
     graphs = Table(
         "The graphs", ("set", "n", "distinct", "edges", "parts before joining", "λ₂", "ν")
     )
-    calls: dict[tuple[str, int, str], Callable[[], Row]] = {}
+    calls: dict[tuple[str, int, str], Any] = {}
     for name in NEEDS_DATA:
-        X = _points(ctx, name)
+        data = ctx.load(name)
+        stack = sp.vstack if sp.issparse(data.X) else np.vstack
+        X = stack([data.X, data.X_test])
+        X = X.tocsr() if sp.issparse(X) else X
         for n, limit in limits.items():
             rows = np.random.default_rng(0).choice(X.shape[0], n, replace=False)
             points = _graph(X[rows], name, graphs)
             for solver in LABELS:
                 calls[name, n, solver] = partial(_solved, ctx, points, solver, limit)
-    longest = sorted(calls, key=lambda call: -call[1])
-    solved = dict(zip(longest, ctx.at_once([calls[call] for call in longest]), strict=True))
-    for name in NEEDS_DATA:
-        found[name] = {n: {s: solved[name, n, s] for s in LABELS} for n in limits}
-        _curves(ctx, name, found[name])
-    tables = [_verdicts(found), *(_table(name, found[name]) for name in found), graphs]
-    return ctx.report(tables, (*NOTES, _limits_note(limits)))
-
-
-def _points(ctx: Context, name: str) -> Any:
-    data = ctx.load(name)
-    if sp.issparse(data.X):
-        return sp.vstack([data.X, data.X_test]).tocsr()
-    return np.vstack([data.X, data.X_test])
+    solved = ctx.each({call: calls[call] for call in sorted(calls, key=lambda call: -call[1])})
+    found: Found = {
+        name: {n: {s: solved[name, n, s] for s in LABELS} for n in limits} for name in NEEDS_DATA
+    }
+    for name, sizes in found.items():
+        _curves(ctx, name, sizes)
+    tables = [_verdicts(found, limits), *(_table(name, found[name]) for name in found), graphs]
+    return ctx.report(tables, NOTES)
 
 
 def _graph(X: Any, name: str, table: Table) -> Points:
-    """What `MVU` unfolds: equal rows are one point; told in the table."""
+    """The data of `MVU`: the graph of the distinct points with edges of mean square 1."""
     copies = Places().copies(X)
     once, mass = X[copies.first], copies.merge.counts
     parts = neighbor_graph(once, NEIGHBOURS, connect="components").n_parts
@@ -117,53 +107,27 @@ def _graph(X: Any, name: str, table: Table) -> Points:
     lengths = graph.sq_distances / graph.sq_distances.mean()
     scale = sp.diags_array(mass**-0.5)
     slowest = float(smoothest(scale @ graph.laplacian() @ scale, 1)[0][0])
-    nu = STRETCH * slowest
-    table.add(name, X.shape[0], graph.n, len(lengths), parts, slowest, nu)
-    return Points(Graph(graph.n, graph.edges, lengths), mass, nu)
-
-
-# --- one call, in a process of its own -----------------------------------------------
+    table.add(name, X.shape[0], graph.n, len(lengths), parts, slowest, STRETCH * slowest)
+    return Graph(graph.n, graph.edges, lengths), mass, STRETCH * slowest
 
 
 def solve(points: Points, solver: str, limit: float) -> Row:
-    """What `minimize` found, and its way there."""
+    """The result of `minimize` and its history: in a child process."""
     graph, mass, nu = points
-    mass = None if np.all(mass == 1) else mass
-    problem = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, nu, mass=mass)
+    weights = None if np.all(mass == 1) else mass
+    problem = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, nu, mass=weights)
     result = gm.minimize(problem, solver, tol=TOL, time_limit=limit, random_state=0)
-    certificate = result.certificate
-    return {
-        "value": result.value,
-        "seconds": result.seconds,
-        "relative_gap": certificate.relative_gap,
-        "bound": -np.inf if certificate.gap is None else result.value - certificate.gap,
-        "rank": result.rank,
-        "iterations": result.iterations,
-        "status": result.status.name,
-        "times": result.history["time"] if result.iterations else np.zeros(0),
-        "values": result.history["value"] if result.iterations else np.zeros(0),
-    }
+    return vars(Run.of(result))
 
 
 def _solved(ctx: Context, points: Points, solver: str, limit: float) -> Row:
-    limit = {"bilgo": min(limit, BILGO_LIMIT), "projected-gradient": PATIENCE * limit}.get(
-        solver, limit
-    )
-    kwargs = {"points": points, "solver": solver, "limit": limit}
-    answer = ctx.in_child("benchmarks.bilgo_table3:solve", kwargs, limit + STARTUP, threads=1)
+    limits = {"bilgo": min(limit, BILGO_LIMIT), "projected-gradient": PATIENCE * limit}
+    limit = limits.get(solver, limit)
+    answer = ctx.child(solve, limit + STARTUP, points=points, solver=solver, limit=limit)
     return answer.value if answer.ok else {"status": answer.error}
 
 
-def _time_to(row: Row, value: float) -> float | None:
-    """Seconds until F was first as low as that."""
-    reached = np.flatnonzero(row["values"] <= value)
-    return float(row["times"][reached[0]]) if reached.size else None
-
-
-# --- tables and pictures --------------------------------------------------------------
-
-
-def _verdicts(found: Found) -> Table:
+def _verdicts(found: Found, limits: dict[int, float]) -> Table:
     columns = (
         "set", "n", "Nesterov-PG's last F", "its seconds to that F", "auto's seconds to that F",
         f"auto's seconds to gap {TOL:g}", "auto's certified gap", "auto ÷ Nesterov-PG",
@@ -176,18 +140,17 @@ def _verdicts(found: Found) -> Table:
             if "value" not in auto:
                 table.add(name, n, *[None] * 6, False)
                 continue
-            gap = auto["relative_gap"]
+            gap = auto["gap"]
             ours = auto["seconds"] if gap is not None and gap <= TOL else None
             if np.size(slow.get("values", ())):
-                theirs = _time_to(slow, float(np.min(slow["values"])))
-                told = slow["value"], theirs, _time_to(auto, slow["value"])
-            else:  # no step within its limit, or no end after it
-                theirs = PATIENCE * {**LIMITS, **LIMITS_QUICK}[n]
-                told = None, f"> {theirs:g}", None
-            ratio = None if ours is None or theirs is None else ours / theirs
-            table.add(
-                name, n, *told, ours, gap, ratio, ratio is not None and ratio < SHARE
-            )  # fmt: skip
+                theirs = time_to(slow["times"], slow["values"], float(np.min(slow["values"])))
+                reached = time_to(auto["times"], auto["values"], slow["value"])
+                cells = slow["value"], theirs, reached
+            else:
+                theirs = PATIENCE * limits[n]
+                cells = None, f"> {theirs:g}", None
+            share = ratio(ours, theirs)
+            table.add(name, n, *cells, ours, gap, share, share is not None and share < SHARE)
     return table
 
 
@@ -198,38 +161,21 @@ def _table(name: str, sizes: dict[int, dict[str, Row]]) -> Table:
     table = Table(name, columns)
     for n, rows in sizes.items():
         for solver, row in rows.items():
-            value, seconds = PRINTED[name].get(n, {}).get(solver, (None, None))
-            table.add(
-                n,
-                LABELS[solver],
-                Versus(row.get("value"), value),
-                Versus(row.get("seconds"), seconds),
-                *(row.get(key) for key in ("relative_gap", "rank", "iterations", "status")),
-            )
+            printed = PRINTED[name].get(n, {}).get(solver, (None, None))
+            figures = map(Versus, (row.get("value"), row.get("seconds")), printed)
+            rest = (row.get(key) for key in ("gap", "rank", "steps", "status"))
+            table.add(n, LABELS[solver], *figures, *rest)
     return table
 
 
 def _curves(ctx: Context, name: str, sizes: dict[int, dict[str, Row]]) -> None:
     """One panel for each n."""
+    panels = []
+    for n, rows in sizes.items():
+        solved = {LABELS[solver]: row for solver, row in rows.items() if "value" in row}
+        bound = max((row["bound"] for row in solved.values()), default=-np.inf)
+        curves = {label: (row["times"], row["values"] - bound) for label, row in solved.items()}
+        style = {"logx": True, "logy": True, "floor": 1e-12}
+        panels.append(Panel(curves, "seconds", "F − lower bound", f"n = {n}", **style))
     caption = f"{name}: F less the best lower bound proved, against seconds"
-    columns = min(2, len(sizes))
-    shape = {"nrows": -(-len(sizes) // columns), "ncols": columns, "squeeze": False}
-    with ctx.figure(name, caption, figsize=(9.6, 3.4 * shape["nrows"]), **shape) as (_, axes):
-        for ax, (n, rows) in zip(axes.flat, sizes.items(), strict=True):
-            solved = {solver: row for solver, row in rows.items() if "value" in row}
-            bound = max((row["bound"] for row in solved.values()), default=-np.inf)
-            for solver, row in solved.items():
-                above = np.maximum(row["values"] - bound, 1e-12)
-                ax.plot(row["times"], above, marker="o", markersize=2, label=LABELS[solver])
-            ax.set(xlabel="seconds", ylabel="F − lower bound", title=f"n = {n}")
-            ax.set(xscale="log", yscale="log")
-            ax.grid(alpha=0.3)
-            ax.legend()
-
-
-def _limits_note(limits: dict[int, float]) -> str:
-    told = ", ".join(f"{limit:g} s at n = {n}" for n, limit in limits.items())
-    return (
-        f"Limits: {told}; BILGO-LS at most {BILGO_LIMIT:g} s, Nesterov-PG {PATIENCE:g} times as "
-        "many."
-    )
+    ctx.panels(name, caption, *panels)

@@ -1,26 +1,26 @@
 """How near the gather and scatter kernels come to the memory bandwidth of the machine.
 
-The bytes counted are those a call must touch: each index, weight and value once, each row of a
-factor once per pair that names it. Rows found again in a cache are counted all the same, so a
-factor that fits in the last cache may beat the bandwidth of memory. Two bounds stand beside each
-kernel: the streaming triad, and a loop that does nothing but read the same rows in the same order,
-which is what memory allows where pairs lie anywhere.
+The bytes counted are those a call must read or write: each index, weight and value once, each row
+of a factor once per pair that names it. Rows found again in a cache are counted too, so a factor
+that fits in the last cache may exceed the bandwidth of memory. Two bounds: the streaming triad, and
+a loop that only reads the same rows in the same order.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 
 from benchmarks.harness.context import Context
+from benchmarks.harness.machine import last_cache
 from benchmarks.harness.report import Report, Table
 from benchmarks.harness.timing import measure
-from gramian.arrays import _kernels, cpu
+from gramian.arrays import cpu
+from gramian.arrays import threads as parallel
 
 TITLE = "Gather and scatter kernels against memory bandwidth"
 PAPER = "No paper: the kernels are the hot loop of every pairwise problem in this library."
@@ -28,8 +28,14 @@ PAPER = "No paper: the kernels are the hot loop of every pairwise problem in thi
 SIZES = [(100_000, 1_000_000), (1_000_000, 1_000_000), (1_000_000, 10_000_000)]
 QUICK_SIZES = [(20_000, 100_000)]
 RANKS = (8, 32)
-STREAM_ELEMENTS = 20_000_000
+STREAM_ELEMENTS = 20_000_000, 2_000_000
 KERNELS = ("gather_entries", "gather_distances", "scatter_entries", "scatter_distances")
+NOTES = (
+    "Best of the repetitions, compiled beforehand; the plain version runs once, on one thread.",
+    "'of triad' divides by the triad with as many threads, 'of row reads' by a loop that only "
+    "reads the same rows; above 1 means that the kernel's prefetching is faster than that loop.",
+    "'local' pairs are within 50 rows of each other, as after sorting a neighbour graph.",
+)
 
 
 @dataclass(frozen=True)
@@ -46,51 +52,45 @@ class Case:
 
     def call(self, kernel: str, compiled: bool) -> Callable[[], np.ndarray]:
         """The kernel on this case, with one factor on both sides."""
-        function = getattr(cpu, kernel)
+        function, L = getattr(cpu, kernel), self.factor
         if kernel.startswith("gather"):
-            L = self.factor
             return lambda: function(L, L, self.rows, self.cols, compiled=compiled)
-        return lambda: function(self.w, self.factor, self.pattern, compiled=compiled)
+        return lambda: function(self.w, L, self.pattern, compiled=compiled)
 
     def traffic(self, kernel: str) -> int:
-        """Bytes a call must touch."""
+        """Bytes of a call."""
         p, row = self.rows.size, self.factor[:1].nbytes
         if kernel.startswith("gather"):
-            indices, value = 8, 8
-            return p * (indices + value + 2 * row)
-        half_edge = 4 + 4 + 8 + row
+            return p * (8 + 8 + 2 * row)  # indices, value, two rows
         own_row = row if kernel == "scatter_distances" else 0
-        return 2 * p * half_edge + self.n * (4 + row + own_row)
+        return 2 * p * (4 + 4 + 8 + row) + self.n * (4 + row + own_row)
 
 
 def run(ctx: Context) -> Report:
     """Measure everything and report it."""
-    sizes = QUICK_SIZES if ctx.quick else SIZES
-    stream = measure_stream(STREAM_ELEMENTS // (10 if ctx.quick else 1), ctx.repeat)
+    stream = measure_stream(ctx.pick(*STREAM_ELEMENTS), ctx.repeat)
+    kernels = list(measure_kernels(ctx.pick(SIZES, QUICK_SIZES), stream, ctx.repeat))
     tables = [
-        _table("Streaming bandwidth", stream),
-        _table("Kernels, float64", measure_kernels(sizes, stream, ctx.repeat)),
+        Table.of(caption, rows, {column: column for column in rows[0]})
+        for caption, rows in (("Streaming bandwidth", stream), ("Kernels, float64", kernels))
     ]
-    cache = _last_cache_bytes()
-    notes = [
-        "Best of the repetitions, compiled beforehand; the plain version runs once, on one thread.",
-        "'of triad' divides by the triad with as many threads, 'of row reads' by a loop that only "
-        "reads the same rows; above 1 means that the kernel's prefetching beats that loop.",
-        "'local' pairs lie within 50 rows of each other, as after sorting a neighbour graph.",
-        f"Last-level cache: {cache / 2**20:.0f} MiB." if cache else "Last-level cache: unknown.",
-    ]
-    return ctx.report(tables, notes)
+    size = last_cache()
+    cache = f"Last-level cache: {size / 2**20:.0f} MiB." if size else "Last-level cache: unknown."
+    return ctx.report(tables, (*NOTES, cache))
 
 
 def measure_stream(elements: int, repeat: int) -> list[dict[str, Any]]:
     """Copy a ← b with numpy, triad a ← b + 3c with numba."""
     a, b, c = np.zeros(elements), np.ones(elements), np.ones(elements)
-    rows = [_stream_row("numpy copy", 1, 2 * b.nbytes, lambda: np.copyto(a, b), repeat)]
+
+    def row(name: str, threads: int, traffic: int, call: Callable[[], Any]) -> dict[str, Any]:
+        return {"stream": name, "threads": threads, "GB/s": traffic / _best(call, repeat) / 1e9}
+
+    rows = [row("numpy copy", 1, 2 * b.nbytes, lambda: np.copyto(a, b))]
     _triad(a, b, c)
     for threads in _thread_counts():
         numba.set_num_threads(threads)
-        triad = _stream_row("numba triad", threads, 3 * b.nbytes, lambda: _triad(a, b, c), repeat)
-        rows.append(triad)
+        rows.append(row("numba triad", threads, 3 * b.nbytes, lambda: _triad(a, b, c)))
     return rows
 
 
@@ -99,35 +99,26 @@ def measure_kernels(
 ) -> Iterator[dict[str, Any]]:
     """One row per kernel, size, rank and number of threads."""
     triad = {row["threads"]: row["GB/s"] for row in stream if row["stream"] == "numba triad"}
-    cache = _last_cache_bytes()
-    for n, p in sizes:
-        for rank, local in product(RANKS, (False, True)):
-            case = make_case(n, p, rank, local)
-            reads = {threads: _read_rate(case, threads, repeat) for threads in _thread_counts()}
-            for kernel in KERNELS:
-                plain = _best_seconds(case.call(kernel, compiled=False), 1)
-                for threads in _thread_counts():
-                    seconds = _compiled_seconds(case, kernel, threads, repeat)
-                    rate = case.traffic(kernel) / seconds / 1e9
-                    yield {
-                        "kernel": kernel,
-                        "pairs": case.pairs,
-                        "n": n,
-                        "p": p,
-                        "r": rank,
-                        "factor in cache": bool(cache and case.factor.nbytes < cache),
-                        "threads": threads,
-                        "ms": seconds * 1e3,
-                        "GB/s": rate,
-                        "of triad": rate / triad[threads],
-                        "of row reads": rate / reads[threads],
-                        "plain ms": plain * 1e3,
-                        "speed-up": plain / seconds,
-                    }
+    cache = last_cache()
+    for (n, p), rank, local in product(sizes, RANKS, (False, True)):
+        case = make_case(n, p, rank, local)
+        reads = {threads: _read_rate(case, threads, repeat) for threads in _thread_counts()}
+        for kernel in KERNELS:
+            plain = _best(case.call(kernel, compiled=False), 1)
+            for threads in _thread_counts():
+                seconds = _compiled_seconds(case, kernel, threads, repeat)
+                rate = case.traffic(kernel) / seconds / 1e9
+                yield {
+                    "kernel": kernel, "pairs": case.pairs, "n": n, "p": p, "r": rank,
+                    "factor in cache": bool(cache and case.factor.nbytes < cache),
+                    "threads": threads, "ms": seconds * 1e3, "GB/s": rate,
+                    "of triad": rate / triad[threads], "of row reads": rate / reads[threads],
+                    "plain ms": plain * 1e3, "speed-up": plain / seconds,
+                }  # fmt: skip
 
 
 def make_case(n: int, p: int, rank: int, local: bool) -> Case:
-    """Pairs without any locality, the hardest order for a cache, or those of a sorted graph."""
+    """Pairs without locality, the hardest order for a cache, or those of a sorted graph."""
     rng = np.random.default_rng(0)
     rows, cols = rng.integers(0, n, p), rng.integers(0, n, p)
     if local:
@@ -140,12 +131,11 @@ def make_case(n: int, p: int, rank: int, local: bool) -> Case:
 
 
 def _read_rate(case: Case, threads: int, repeat: int) -> float:
-    """GB/s of a loop that reads the two rows of every pair and keeps nothing but a sum."""
+    """GB/s of a loop that reads the two rows of every pair and adds them up."""
     numba.set_num_threads(threads)
     call = partial(_read_rows, case.factor, case.rows, case.cols)
     call()
-    traffic = case.rows.size * (8 + 2 * case.factor[:1].nbytes)
-    return traffic / _best_seconds(call, repeat) / 1e9
+    return case.rows.size * (8 + 2 * case.factor[:1].nbytes) / _best(call, repeat) / 1e9
 
 
 @numba.njit(parallel=True, fastmath=True)
@@ -166,40 +156,20 @@ def _triad(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
         a[i] = b[i] + 3.0 * c[i]
 
 
-def _stream_row(
-    name: str, threads: int, traffic: int, call: Callable[[], Any], repeat: int
-) -> dict[str, Any]:
-    rate = traffic / _best_seconds(call, repeat) / 1e9
-    return {"stream": name, "threads": threads, "GB/s": rate}
-
-
 def _compiled_seconds(case: Case, kernel: str, threads: int, repeat: int) -> float:
-    default, _kernels.THREADS = _kernels.THREADS, threads
+    default, parallel.cores = parallel.cores, lambda: threads
+    parallel._pool.cache_clear()
     try:
         call = case.call(kernel, compiled=True)
         call()
-        return _best_seconds(call, repeat)
+        return _best(call, repeat)
     finally:
-        _kernels.THREADS = default
+        parallel.cores = default
 
 
-def _best_seconds(call: Callable[[], Any], repeat: int) -> float:
+def _best(call: Callable[[], Any], repeat: int) -> float:
     return min(measure(call, repeat).all)
 
 
 def _thread_counts() -> list[int]:
     return sorted({1, min(2, numba.config.NUMBA_NUM_THREADS), numba.config.NUMBA_NUM_THREADS})
-
-
-def _last_cache_bytes() -> int | None:
-    """The last-level cache as Linux tells it."""
-    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
-    return max((int(size.read_text().strip().rstrip("K")) * 1024 for size in sizes), default=None)
-
-
-def _table(caption: str, rows: Any) -> Table:
-    rows = list(rows)
-    table = Table(caption, list(rows[0]))
-    for row in rows:
-        table.add(*row.values())
-    return table

@@ -1,21 +1,21 @@
 """LRO, Fig. 4: ω_t = λ_max(−∂G/∂M) at M = L_tL_tᵀ along the steps of conjugate gradient.
 
-At an optimum over all ranks ω is 0. A limit of rank leaves some of it, and what it leaves is shown
-beside the curve: ω where the default solver ends at the same rank and weight.
+At an optimum over all ranks ω is 0. With a limit of rank ω may remain positive; its value where the
+default solver ends at the same rank and weight is reported for comparison.
 """
 
-import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 import gramian as gm
+from benchmarks._models import NEVER
 from benchmarks.harness.context import Context
+from benchmarks.harness.learn import fitted
+from benchmarks.harness.plots import Panel
 from benchmarks.harness.report import Report, Table, Versus
-from benchmarks.lro_tables56 import LAM, NEVER, PAPER_TABLE_6
-from benchmarks.metric_tables import _splits, paper_rank
+from benchmarks.lro_tables56 import LAM, PAPER_TABLE_6
+from benchmarks.metric_tables import paper_rank, splits
 from gramian.metric import KTA
 from gramian.proofs import lowest
 
@@ -27,76 +27,46 @@ STEPS = {
 }  # fmt: skip
 """The ends of the paper's two axes."""
 NEEDS_DATA = tuple(STEPS)
-SLOW = ("w3a", "isolet")
-"""Left out of a quick run."""
-SHOWN = (0, 1, 10, 50, 100)
-LIMIT, LIMIT_QUICK = 10.0, 1.0
-"""Seconds of the default solver, which says what the rank leaves."""
-CHILD_LIMIT = 1200.0
+QUICK = ("glass", "sonar")
+SHOWN, LIMIT, CHILD_LIMIT = (0, 1, 10, 50, 100), 10.0, 1200.0
 FLOOR = 1e-10
 """The least ω drawn."""
 FALL, LAST = 1e-2, 10
-"""ω has gone down where its median over the last steps is below this share of its first value."""
-WEIGHTS = (f"λ = {LAM:g}", "λ of KTA")
-
+"""ω has decreased if its median over the last steps is below this share of its first value."""
+WEIGHTS = {f"λ = {LAM:g}": LAM, "λ of KTA": "auto"}
 PAPER_AXES = {
     "ionosphere": 5e4, "glass": 4e3, "optdigits": 1e7, "sonar": 1e4,
     "w1a": 1e3, "w3a": 4e7, "letter": 1e3, "isolet": 2e7,
 }  # fmt: skip
-"""The largest number on the axis of each curve: all that the text of the figure holds."""
+"""The largest number on the axis of each curve, the only figures in the paper."""
 
 NOTES = (
-    "The paper draws curves on linear axes. Of them the text holds the numbers at the axes only: "
-    "the largest stands beside our ω at t = 0. Its λ, chosen from 10⁻⁴ … 10³ by cross-validation, "
-    "and the scaling of its features are not printed, so the sizes of ω do not compare; how far it "
-    "falls does.",
-    f"Two weights: λ = {LAM:g}, from the paper's grid and that of our lro_tables56, and the λ that "
-    "KTA finds at the same rank on held-out samples. The second may be so small that M is close to "
-    "I, and rank d < n then leaves ω = 2 from the first step on, from the directions of I that M "
-    "cannot hold: there is next to nothing to descend.",
-    "Rank d = min(n, 60, max(40, √n)) with n the number of features, the library's own start "
-    "(orthonormal columns, scaled), tol = 0; STALLED: no step descends any more, in floating "
-    "point.",
-    "'ω at rest': where KTA with its default solver ends at the same rank and λ; beside it the "
-    "paper's Table 6 at its finest test, ε = 1e-12. At d = n that is the optimum, with ω = 0 to "
-    "rounding; below, what the limit of rank leaves, and ‖M − I‖² leaves 2, in the paper too "
-    "(sonar and w1a). 'F above' is that of the last step of LRO relative to that end; negative "
-    "where LRO ends lower. A default solver that ended by TIME_LIMIT is not at rest.",
-    "'rises': how many steps have a larger ω than the step before. F falls at every step, ω need "
-    "not.",
+    "The paper draws curves on linear axes; the largest number of each axis is compared with our ω "
+    "at t = 0. Its λ, chosen from 10⁻⁴ … 10³ by cross-validation, and its scaling of the features "
+    "are not printed, so the sizes of ω do not compare; their decrease does.",
+    f"Two weights: λ = {LAM:g}, from the paper's grid and as in lro_tables56, and the λ that KTA "
+    "selects at the same rank by held-out samples. The second may be so small that M is close to "
+    "I; rank d < n then leaves ω = 2 from the first step on, from the directions of I outside M.",
+    "Rank d = min(n, 60, max(40, √n)) with n the number of features, the library's start "
+    "(orthonormal columns, scaled), tol = 0; STALLED: no step decreases F in floating point.",
+    "'ω at rest': where KTA with its default solver ends at the same rank and λ, and the paper's "
+    "Table 6 at its finest test, ε = 1e-12. At d = n that is the optimum, with ω = 0 to rounding; "
+    "below, ‖M − I‖² leaves 2, in the paper too (sonar and w1a). 'F above': F of the last step of "
+    f"LRO relative to that end. The default solver has {LIMIT:g} s; with status TIME_LIMIT it is "
+    "not at rest.",
+    "'rises': the number of steps that increase ω; F decreases at every step.",
     "Training parts of one split each, as in metric_tables: 70 % of the small sets, 15,000 "
     "letters, the standard part of the others; dense sets standardised, optdigits divided by one "
-    "number, sparse sets as they are, all centred by the learner.",
+    "number, sparse sets unchanged, all centred by the learner.",
 )
 
-
-@dataclass(frozen=True)
-class Path:
-    """One run of LRO on one set."""
-
-    order: int
-    rank: int
-    lam: float
-    omegas: np.ndarray
-    value: float
-    status: str
-    resting: float
-    """ω where the default solver ends."""
-    resting_value: float
-    resting_status: str
-
-    @property
-    def fall(self) -> float:
-        """The median of the last ω, which go up and down, relative to the first."""
-        return float(np.median(self.omegas[-LAST:]) / self.omegas[0])
-
-
-Found = dict[tuple[str, str], Path]
+Path = dict[str, Any]
+Found = dict[str, dict[str, Path]]
 """By set and weight."""
 
 
 class Watched(KTA):
-    """KTA that keeps ω after every step, without the bounds of a whole certificate."""
+    """KTA that stores ω after every step, without certificates."""
 
     def _minimize(self, problem: gm.Problem, **changes: Any) -> gm.Result:
         self.omegas_: list[float] = []
@@ -109,56 +79,41 @@ class Watched(KTA):
 
 
 def run(ctx: Context) -> Report:
-    """Every set in a process of its own, with one thread."""
-    found: Found = {}
-    for name in STEPS:
-        if ctx.quick and name in SLOW:
-            continue
-        kwargs = {"folder": str(ctx.data_folder), "name": name, "quick": ctx.quick}
-        child = ctx.in_child("benchmarks.lro_fig4:measure", kwargs, CHILD_LIMIT, threads=1)
-        if not child.ok:
-            raise RuntimeError(f"{name}: {child.error}")
-        found |= {(name, weight): path for weight, path in child.value.items()}
-    _draw(ctx, found)
-    limit = f"Time limit of the default solver: {LIMIT_QUICK if ctx.quick else LIMIT:g} s."
-    quick = [f"Quick: without {', '.join(SLOW)}."] if ctx.quick else []
+    """Every set in its own process."""
+    given = {"folder": str(ctx.data_folder), "quick": ctx.quick}
+    found: Found = {name: ctx.call(measure, CHILD_LIMIT, name=name, **given)
+                    for name in ctx.pick(tuple(STEPS), QUICK)}  # fmt: skip
+    panels = []
+    for weight in WEIGHTS:
+        for steps in sorted(set(STEPS.values())):
+            curves = {name: (np.arange(path[weight]["omegas"].size), path[weight]["omegas"])
+                      for name, path in found.items() if STEPS[name] == steps}  # fmt: skip
+            panels.append(Panel(curves, "iterations t", "ω", weight, logy=True, floor=FLOOR,
+                                marker=""))  # fmt: skip
+    ctx.panels("omega", "ω after t steps of LRO", *panels)
     tables = [_table(found, weight) for weight in WEIGHTS]
-    return ctx.report([*tables, _verdicts(found)], (*NOTES, limit, *quick))
+    return ctx.report([*tables, _verdicts(found)], NOTES)
 
 
 def measure(folder: str, name: str, quick: bool) -> dict[str, Path]:
-    """LRO under both weights on the first split of a set: what the child process does."""
-    X, y, _, _ = next(_splits(folder, name, quick))
-    rank = paper_rank(X.shape[1])
-    limit = LIMIT_QUICK if quick else LIMIT
-    return {
-        weight: follow(X, y, rank, lam, STEPS[name], limit)
-        for weight, lam in zip(WEIGHTS, (LAM, "auto"), strict=True)
-    }
-
-
-def follow(X: Any, y: np.ndarray, rank: int, lam: float | str, steps: int, limit: float) -> Path:
-    """LRO's ω at every step, and where the default solver ends."""
-    rest = _fit(KTA(rank=rank, lam=lam, time_limit=limit), X, y)
-    moving = Watched(solver="lro", rank=rank, lam=rest.lam_, tol=0.0, max_iter=steps)
-    result = _fit(moving, X, y).result_
-    return Path(
-        X.shape[1],
-        rank,
-        rest.lam_,
-        np.array(moving.omegas_),
-        result.value,
-        result.status.name,
-        -rest.certificate_.lambda_min,
-        rest.result_.value,
-        rest.result_.status.name,
-    )
-
-
-def _fit(model: Any, X: Any, y: np.ndarray) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, y)
+    """LRO with both weights on the first split of a set: in a child process."""
+    split = next(splits(folder, name, quick))
+    rank = paper_rank(split.X.shape[1])
+    found = {}
+    for weight, lam in WEIGHTS.items():
+        rest = fitted(KTA(rank=rank, lam=lam, time_limit=LIMIT), split.X, split.y)[0]
+        options = {"rank": rank, "lam": rest.lam_, "tol": 0.0, "max_iter": STEPS[name]}
+        moving = fitted(Watched(solver="lro", **options), split.X, split.y)[0]
+        omegas = np.array(moving.omegas_)
+        found[weight] = {
+            "n": split.X.shape[1], "rank": rank, "lam": rest.lam_, "omegas": omegas,
+            # the last ω go up and down
+            "fall": float(np.median(omegas[-LAST:]) / omegas[0]),
+            "resting": -rest.certificate_.lambda_min,
+            "excess": moving.result_.value / rest.result_.value - 1,
+            "status": moving.result_.status.name, "resting_status": rest.result_.status.name,
+        }  # fmt: skip
+    return found
 
 
 def _table(found: Found, weight: str) -> Table:
@@ -168,25 +123,16 @@ def _table(found: Found, weight: str) -> Table:
          f"median of the last {LAST} ÷ first", "rises", "ω at rest", "F above", "LRO ended",
          "default ended"],
     )  # fmt: skip
-    for name, path in _of(found, weight).items():
-        omegas = path.omegas
+    for name, paths in found.items():
+        path, omegas = paths[weight], paths[weight]["omegas"]
         shown: list[Any] = [float(omegas[t]) if t < omegas.size else None for t in SHOWN]
         shown[0] = Versus(shown[0], PAPER_AXES[name])
+        printed = PAPER_TABLE_6[name][-1][2] if name in PAPER_TABLE_6 else None
         table.add(
-            name,
-            path.order,
-            path.rank,
-            path.lam,
-            *shown,
-            omegas.size - 1,
-            float(omegas[-1]),
-            path.fall,
-            int(np.sum(np.diff(omegas) > 0)),
-            Versus(path.resting, PAPER_TABLE_6[name][-1][2] if name in PAPER_TABLE_6 else None),
-            path.value / path.resting_value - 1,
-            path.status,
-            path.resting_status,
-        )
+            name, path["n"], path["rank"], path["lam"], *shown, omegas.size - 1, float(omegas[-1]),
+            path["fall"], int(np.sum(np.diff(omegas) > 0)), Versus(path["resting"], printed),
+            path["excess"], path["status"], path["resting_status"],
+        )  # fmt: skip
     return table
 
 
@@ -198,36 +144,14 @@ def _verdicts(found: Found) -> Table:
          "ω falls at every step"],
     )  # fmt: skip
     for weight in WEIGHTS:
-        paths = _of(found, weight)
-        gone = [name for name, path in paths.items() if path.fall < FALL]
-        full = [name for name, path in paths.items() if path.rank == path.order]
-        steady = [name for name, path in paths.items() if np.all(np.diff(path.omegas) <= 0)]
+        paths = {name: by_weight[weight] for name, by_weight in found.items()}
+        gone = [name for name, path in paths.items() if path["fall"] < FALL]
+        full = [name for name, path in paths.items() if path["rank"] == path["n"]]
+        steady = [name for name, path in paths.items() if np.all(np.diff(path["omegas"]) <= 0)]
         both = sum(name in gone for name in full)
         table.add(weight, len(paths), _named(gone), f"{both} of {len(full)}", _named(steady))
     return table
 
 
-def _of(found: Found, weight: str) -> dict[str, Path]:
-    return {name: path for (name, other), path in found.items() if other == weight}
-
-
 def _named(names: list[str]) -> str:
     return f"{len(names)} ({', '.join(names)})" if names else "0"
-
-
-def _draw(ctx: Context, found: Found) -> None:
-    caption = "ω after t steps of LRO; dots: where the default solver rests at the same rank"
-    sizes = {"nrows": 2, "ncols": 2, "figsize": (12, 8)}
-    with ctx.figure("omega", caption, **sizes) as (_, axes):
-        for row, weight in enumerate(WEIGHTS):
-            for k, (name, path) in enumerate(_of(found, weight).items()):
-                ax = axes[row, int(STEPS[name] > 100)]
-                omegas = np.maximum(path.omegas, FLOOR)
-                ax.plot(omegas, color=f"C{k}", label=f"{name}, d = {path.rank} of {path.order}")
-                if path.resting > FLOOR:
-                    ax.plot(STEPS[name], path.resting, "o", color=f"C{k}", markersize=5)
-        for row, weight in enumerate(WEIGHTS):
-            for ax in axes[row]:
-                ax.set(xlabel="iterations t", ylabel="ω", yscale="log", title=weight)
-                ax.grid(alpha=0.3)
-                ax.legend(fontsize="small")

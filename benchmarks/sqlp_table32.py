@@ -1,11 +1,9 @@
 """SQLP thesis, Table 3.2: RegPCP's quadratic on USPS as SCSDP, as SQLP, as it stands, and by auto.
 
 Σ_S ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0, with the m smoothest eigenvectors Q of the normalised Laplacian
-of the 20-NN graph of 2000 images, S their diagonal and 1100 links. Table 3.1 is the same for RegMVU
-in `sqlp_table31`.
+of the 20-NN graph of 2000 images, S their diagonal and 1100 links.
 """
 
-import time
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +15,7 @@ import gramian as gm
 from benchmarks import _formulations as forms
 from benchmarks._models import random_pairs
 from benchmarks.harness.context import Context
+from benchmarks.harness.learn import seconds_of
 from benchmarks.harness.report import Report, Table
 from gramian.graph import neighbor_graph
 from gramian.neighbours import nearest
@@ -39,49 +38,35 @@ PRINTED: dict[int, dict[str, tuple[float, int]]] = {
     80: {"sqlp": (1784.12, 17)},
     100: {"sqlp": (2900.44, 17)},
 }
-
 OF_EACH, NEIGHBOURS, LINKS = 200, 20, 20
-"""Images of each digit, and links of each class and of each two classes."""
-SIZES, SIZES_QUICK = tuple(PRINTED), (10, 15, 20)
-LIMIT, LIMIT_QUICK = 60.0, 15.0
+"""Images of each digit, and links of each class and of each pair of classes."""
 
 NOTES = (
     f"The first {OF_EACH} training images of each digit; weights exp(−d²/2σ²) between {NEIGHBOURS} "
-    f"nearest neighbours, σ the mean distance to the {NEIGHBOURS}th; {LINKS} must-links of each "
-    f"class and {LINKS} cannot-links of each two classes at random, which with the diagonal makes "
-    "3100 squares.",
+    f"nearest neighbours, σ the mean distance to the {NEIGHBOURS}th; {LINKS} random must-links of "
+    f"each class and {LINKS} cannot-links of each pair of classes, 3100 squares with the diagonal.",
 )
 
 
 def run(ctx: Context) -> Report:
-    """Every method at every m it reaches, each in a process of its own."""
-    sizes = SIZES_QUICK if ctx.quick else SIZES
-    limit = LIMIT_QUICK if ctx.quick else LIMIT
-    X, y = _images(ctx)
-    must, cannot = constraints(y)
-    values, basis, seconds = smooth_basis(X, sizes[-1])
-    links = {"must": must, "cannot": cannot}
-    given = {m: {"basis": basis[:, :m], **links} for m in sizes}
-    found = forms.all_series(ctx, "benchmarks.sqlp_table32:solve", given, limit)
-    forms.curves(ctx, found)
-    told = Table("The basis", ("m", "seconds of eigsh", "λ_1", "λ_m"))
-    told.add(sizes[-1], seconds, float(values[0]), float(values[-1]))
-    notes = (*NOTES, *forms.NOTES, f"Limit: {limit:g} s a call.")
-    return ctx.report([*forms.tables(found, PRINTED, sizes), told], notes)
-
-
-# --- the problem ---------------------------------------------------------------------
-
-
-def _images(ctx: Context) -> tuple[np.ndarray, np.ndarray]:
+    """Every method at every m it reaches."""
+    sizes = ctx.pick(*forms.SIZES)
     data = ctx.load("usps")
-    first = [np.flatnonzero(data.y == digit)[:OF_EACH] for digit in range(10)]
-    rows = np.concatenate(first)
-    return data.X[rows], data.y[rows]
+    rows = np.concatenate([np.flatnonzero(data.y == digit)[:OF_EACH] for digit in range(10)])
+    must, cannot = constraints(data.y[rows])
+    laplacian = normalised_laplacian(data.X[rows])
+    (values, basis), seconds = seconds_of(lambda: smallest(laplacian, sizes[-1]))
+    given = {m: {"basis": basis[:, :m], "must": must, "cannot": cannot} for m in sizes}
+    found = forms.all_series(ctx, solve, given)
+    forms.curves(ctx, found)
+    last = Table("The basis", ("m", "seconds of eigsh", "λ_1", "λ_m"))
+    last.add(sizes[-1], seconds, float(values[0]), float(values[-1]))
+    notes = (*NOTES, *forms.NOTES, f"Limit: {ctx.pick(*forms.LIMITS):g} s a call.")
+    return ctx.report([*forms.tables(found, PRINTED, sizes), last], notes)
 
 
 def constraints(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """20 random pairs of each class, and 20 of each two classes."""
+    """Random must-links of each class, and cannot-links of each pair of classes."""
     rng = np.random.default_rng(0)
     classes = [np.flatnonzero(y == label) for label in np.unique(y)]
     must = [members[random_pairs(y[members], True, LINKS, rng)] for members in classes]
@@ -90,30 +75,24 @@ def constraints(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.vstack(must), np.vstack(cannot)
 
 
-def smooth_basis(X: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """The m smallest eigenvalues of the normalised Laplacian, their vectors, and the seconds."""
+def normalised_laplacian(X: np.ndarray) -> sp.csc_array:
     graph = neighbor_graph(X, NEIGHBOURS, connect="components")
     last = nearest(X, NEIGHBOURS).indices[:, -1]
     sigma = float(np.mean(np.linalg.norm(X - X[last], axis=1)))
-    laplacian = graph.laplacian(graph.weights(np.sqrt(2.0) * sigma), normalized=True)
-    start = time.perf_counter()
-    v0 = np.cos(np.arange(len(X)))
-    values, vectors = eigsh(sp.csc_array(laplacian), k=m, sigma=-1e-6, v0=v0)
+    return sp.csc_array(graph.laplacian(graph.weights(np.sqrt(2.0) * sigma), normalized=True))
+
+
+def smallest(laplacian: sp.csc_array, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The m smallest eigenvalues and their vectors."""
+    v0 = np.cos(np.arange(laplacian.shape[0]))
+    values, vectors = eigsh(laplacian, k=m, sigma=-1e-6, v0=v0)
     order = np.argsort(values)
-    return values[order], vectors[:, order], time.perf_counter() - start
-
-
-# --- one method at one m, in a process of its own ------------------------------------
+    return values[order], vectors[:, order]
 
 
 def solve(
-    basis: np.ndarray,
-    must: np.ndarray,
-    cannot: np.ndarray,
-    solver: str,
-    options: dict[str, Any],
+    basis: np.ndarray, must: np.ndarray, cannot: np.ndarray, solver: str, options: dict[str, Any],
     repeat: int,
-) -> forms.Row:
-    """One method at one m, in the child process."""
-    problem = gm.problems.reg_pcp(basis, must, cannot)
-    return forms.measured(problem, solver, options, repeat)
+) -> forms.Row:  # fmt: skip
+    """One method at one m, in a child process."""
+    return forms.measured(gm.problems.reg_pcp(basis, must, cannot), solver, options, repeat)

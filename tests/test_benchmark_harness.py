@@ -278,7 +278,7 @@ def test_equal_calls_side_by_side_have_a_file_each(tmp_path, called):
 def test_peers_are_kept_too(tmp_path, monkeypatch):
     answers = iter([ChildResult(value={"k": 1})])
     monkeypatch.setattr(peers, "run_peer", lambda *args, **options: next(answers))
-    found = [piece(tmp_path).peer("metric_learn_lmnn", {"k": 3}).value for _ in range(2)]
+    found = [piece(tmp_path).peer("metric_learn_all", {"k": 3}).value for _ in range(2)]
     assert found == [{"k": 1}, {"k": 1}]
 
 
@@ -329,8 +329,8 @@ def test_peer_environment_is_made_once_per_set_of_requirements(peer, tmp_path, m
 
 
 def test_peers_are_found_by_name():
-    assert "metric-learn==0.7.0" in peers.find_peer("metric_learn_lmnn").requirements
-    with pytest.raises(ValueError, match="metric_learn_lmnn"):
+    assert "metric-learn==0.7.0" in peers.find_peer("metric_learn_all").requirements
+    with pytest.raises(ValueError, match="metric_learn_all"):
         peers.find_peer("nobody")
 
 
@@ -446,16 +446,11 @@ def test_summary_has_every_item_of_the_papers_and_what_we_lose(tmp_path, monkeyp
 def test_summary_sets_headlines_side_by_side_and_lists_the_lost_ones(record, tmp_path, monkeypatch):
     from benchmarks import _results
     from benchmarks._coverage import BILGO
-    from benchmarks._headlines import Cell, Headline, down
+    from benchmarks._headlines import line
 
-    line = Headline(
-        "seconds",
-        ours=Cell("m = 10", {"method": "auto"}, "seconds"),
-        paper=Cell("m = 10", {"method": "auto"}, "seconds", "paper"),
-        peers=down("m = 10", "method", ("SCS", "ARPACK"), "seconds"),
-        better="less",
-    )
-    monkeypatch.setattr(_results, "HEADLINES", {(BILGO, "Fig. 2"): (line,)})
+    row, rivals = {"method": "auto"}, ("SCS", "ARPACK")
+    seconds = line("seconds", "m = 10", row, "seconds", rivals, paper="|")
+    monkeypatch.setattr(_results, "HEADLINES", {(BILGO, "Fig. 2"): (seconds,)})
     monkeypatch.setattr(_results, "BESIDES", {})
     folder = tmp_path / "results" / "bilgo_fig2"
     folder.mkdir(parents=True)
@@ -518,13 +513,16 @@ def test_a_figure_is_better_only_where_that_can_be_said():
 
 
 def test_the_best_peer_is_shown(record):
-    from benchmarks._headlines import Cell, Headline, across, down
+    from benchmarks._headlines import Cell, Headline
 
-    ours = Cell("m = 10", {"method": "auto"}, "error %")
-    peers = down("m = 10", "method", ("SCS", "ARPACK"), "error %")
+    def cell(method: str, column: str) -> Cell:
+        return Cell("m = 10", {"method": method}, column)
+
+    ours = cell("auto", "error %")
+    peers = {method: cell(method, "error %") for method in ("SCS", "ARPACK")}
     assert Headline("", ours, peers=peers, better="less").figures(record).peer == "ARPACK"
     assert Headline("", ours, peers=peers).figures(record).peer == "SCS"
-    nobody = across("m = 10", {"method": "SCS"}, "seconds")
+    nobody = {"seconds": cell("SCS", "seconds")}
     assert Headline("", ours, peers=nobody, better="less").figures(record).peer == ""
     assert Headline("", ours, peers=peers, better="less").figures(None).ours is None
 

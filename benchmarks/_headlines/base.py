@@ -1,10 +1,10 @@
-"""What a headline is: a figure of ours, the paper's and other people's, in the results of a run.
+"""A headline: a figure of gramian, the paper's and those of peers, in the results of a run.
 
-A `Cell` points into the saved results of a run, so that nothing here is typed in but names.
+A `Cell` refers to the saved results of a run, so that only names are written here.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ Record = dict[str, Any]
 Row = dict[str, Any]
 Part = Literal["ours", "paper"]
 Better = Literal["less", "more", ""]
-"""Which of two figures is the better one; "" where neither is."""
+"""Which of two figures is better; "" if neither is."""
 
 NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
 
@@ -22,11 +22,11 @@ NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a benchmark's results.
+    """A cell of the results of a benchmark.
 
-    `caption` is how the table's caption begins, up to the end of a word, and `row` what cells of
-    the row hold (all of them; the first such row is taken). `part` chooses between the two figures
-    of a cell that has both. The row of an `optional` cell may be missing, its column may not.
+    `caption` is the beginning of the table's caption, up to the end of a word, and `row` the values
+    of some cells of the row; the first such row is taken. `part` selects one of the two figures of
+    a `Versus`. The row of an `optional` cell may be missing, its column may not.
     """
 
     caption: str
@@ -36,7 +36,7 @@ class Cell:
     optional: bool = False
 
     def read(self, record: Record) -> Any:
-        """Its value; LookupError where there is no such cell."""
+        """Its value; LookupError if there is no such cell."""
         tables = [table for table in record["tables"] if self._is_of(table)]
         for row in (row for table in tables for row in table["rows"]):
             if all(own(row.get(name)) == value for name, value in self.row.items()):
@@ -58,20 +58,8 @@ class Cell:
 
 
 def own(cell: Any) -> Any:
-    """Our figure of a cell, which may hold the paper's too."""
+    """Our figure of a cell, which may be a `Versus`."""
     return cell["ours"] if isinstance(cell, dict) else cell
-
-
-def across(caption: str, row: Row, *columns: str) -> dict[str, Cell]:
-    """Cells of one row, by their columns."""
-    return {column: Cell(caption, row, column) for column in columns}
-
-
-def down(
-    caption: str, naming: str, names: tuple[str, ...], column: str, **row: Any
-) -> dict[str, Cell]:
-    """Cells of one column, by what the column `naming` holds; `row` what the others hold."""
-    return {name: Cell(caption, {naming: name, **row}, column) for name in names}
 
 
 # --- headlines -----------------------------------------------------------------------
@@ -79,18 +67,18 @@ def down(
 
 @dataclass(frozen=True)
 class Headline:
-    """What is compared, and where its figures are; `benchmark` where it is not the item's."""
+    """A comparison and its figures; `benchmark` if it is not the item's."""
 
     what: str
     ours: Cell
     paper: Cell | None = None
     peers: Mapping[str, Cell] = field(default_factory=dict)
-    """By their names; the best one is shown."""
+    """By name; the best one is shown."""
     better: Better = ""
     benchmark: str = ""
 
     def figures(self, record: Record | None) -> "Figures":
-        """What the cells hold; nothing where there is no record."""
+        """The values of the cells; empty without a record."""
         if record is None:
             return Figures()
         peers = {name: cell.read(record) for name, cell in self.peers.items()}
@@ -99,7 +87,7 @@ class Headline:
         return Figures(self.ours.read(record), paper, peers.get(peer), peer)
 
     def lost_to(self, record: Record | None) -> dict[str, Any]:
-        """The figures better than ours, by whose they are."""
+        """The figures that are better than ours, by their source."""
         found = self.figures(record)
         others = {"the paper": found.paper, found.peer: found.peers}
         return {
@@ -111,7 +99,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of a headline: ours, the paper's, the best peer's, and who that is."""
+    """The figures of a headline, and the name of the best peer."""
 
     ours: Any = None
     paper: Any = None
@@ -120,7 +108,7 @@ class Figures:
 
 
 def is_better(theirs: Any, ours: Any, better: Better) -> bool:
-    """Whether their figure beats ours; False where that cannot be said."""
+    """Whether their figure is better than ours; False if unknown."""
     a, b = number(theirs), number(ours)
     if a is None or b is None or not better:
         return False
@@ -138,12 +126,12 @@ def number(cell: Any) -> float | None:
 
 
 def _is_bound(cell: Any) -> bool:
-    """Whether it says no more than that the figure is larger."""
+    """Whether the cell is a lower bound."""
     return isinstance(cell, str) and cell.lstrip().startswith(">")
 
 
 def _best(cells: Mapping[str, Any], better: Better) -> str:
-    """Whose cell is the best: the first of them where neither is, "" where all are empty."""
+    """The name of the best cell: the first one if `better` is "", "" if all are empty."""
     given = [name for name, cell in cells.items() if cell is not None]
     if not better:
         return given[0] if given else ""
@@ -154,3 +142,32 @@ def _best(cells: Mapping[str, Any], better: Better) -> str:
         return value is None, _is_bound(cells[name]), sign * (value or 0.0)
 
     return min(given, key=place, default="")
+
+
+def line(
+    what: str, caption: str, row: Row, column: str, rivals: Iterable[str] | Mapping[str, str] = (),
+    *, paper: str | Cell | None = None, better: Better = "less", benchmark: str = "",
+) -> Headline:  # fmt: skip
+    """A headline within one table.
+
+    Parameters
+    ----------
+    row : dict
+        The row of our figure. Its last key names the rivals, whose rows have the same other cells.
+    rivals : names or dict of names by the name shown
+        A name that begins with "|" is a column of our row.
+    paper : str or Cell, optional
+        The name of the row with the paper's figure; "|" and a column in our row.
+    """
+    *others, (naming, _) = row.items()
+
+    def at(place: str, part: Part = "ours") -> Cell:
+        if place.startswith("|"):
+            return Cell(caption, row, place[1:] or column, part)
+        return Cell(caption, {naming: place, **dict(others)}, column, part)
+
+    printed = at(paper, "paper") if isinstance(paper, str) else paper
+    if not isinstance(rivals, Mapping):
+        rivals = {rival.removeprefix("|"): rival for rival in rivals}
+    peers = {name: at(place) for name, place in rivals.items()}
+    return Headline(what, Cell(caption, row, column), printed, peers, better, benchmark)

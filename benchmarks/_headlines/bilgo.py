@@ -1,85 +1,54 @@
 """The headlines of BILGO (Hao, Yuan, Ghanem 2013)."""
 
-from benchmarks._headlines.base import Cell, Headline, down
+from benchmarks._headlines.base import Better, Cell, Headline, line
 from benchmarks._headlines.shared import error, fit_seconds
 
+FIG_2 = {"k": 300, "method": "BILGO"}, ("Journée et al.", "random conic pursuit")
+PRINTED_TABLE_4 = {"d": 9000, "method": "newton-lanczos 1e-8"}
 
-def _unfolding_seconds(on: str, n: int) -> Headline:
-    """Seconds until the projected gradient's last objective, along the way of bilgo_table3."""
-    row = {"set": on, "n": n}
-    return Headline(
-        f"seconds to the last F of Nesterov-PG, {on}, n = {n}",
-        ours=Cell("Verdicts", row, "auto's seconds to that F"),
-        peers={"Nesterov-PG": Cell("Verdicts", row, "its seconds to that F")},
-        better="less",
-    )
+
+def _fig_2(what: str, column: str, better: Better) -> Headline:
+    row, rivals = FIG_2
+    what = f"{what} after 300 iterations, w1a{', %' if 'test' in column else ''}: BILGO"
+    return line(what, "w1a, λ", row, column, rivals, better=better)
+
+
+def _unfolding_seconds(on: str) -> Headline:
+    """Seconds of bilgo_table3 to the projected gradient's last objective, n = 3000."""
+    what, rivals = f"seconds to the last F of Nesterov-PG, {on}, n = 3000", "|its seconds to that F"
+    row, column = {"set": on, "n": 3000}, "auto's seconds to that F"
+    return line(what, "Verdicts", row, column, {"Nesterov-PG": rivals})
+
+
+def _leading(what: str, column: str, method: str, **peers: Cell) -> Headline:
+    printed = Cell("gaussian", PRINTED_TABLE_4, column, "paper")
+    ours = Cell("gaussian", {"d": 9000, "method": method}, column)
+    return Headline(what, ours, printed, peers, better="less")
 
 
 HEADLINES: dict[str, tuple[Headline, ...]] = {
-    "Fig. 2": (
-        Headline(
-            "F/F* − 1 after 300 iterations, w1a: BILGO",
-            ours=Cell("w1a, λ", {"k": 300, "method": "BILGO"}, "F/F* − 1"),
-            peers=down(
-                "w1a, λ", "method", ("Journée et al.", "random conic pursuit"), "F/F* − 1", k=300
-            ),
-            better="less",
-        ),
-        Headline(
-            "test accuracy after 300 iterations, w1a, %: BILGO",
-            ours=Cell("w1a, λ", {"k": 300, "method": "BILGO"}, "test %"),
-            peers=down(
-                "w1a, λ", "method", ("Journée et al.", "random conic pursuit"), "test %", k=300
-            ),
-            better="more",
-        ),
-    ),
+    "Fig. 2": (_fig_2("F/F* − 1", "F/F* − 1", "less"), _fig_2("test accuracy", "test %", "more")),
     "Table 1": (
         fit_seconds("mnist", "KTA", "BILGO-KTA-LS", "KTA-Lbfgs"),
         fit_seconds("splice", "LMNN", "BILGO-LMNN"),
     ),
     "Table 2": (
-        error("mnist", "KTA", "BILGO-KTA"),
-        error("isolet", "KTA", "BILGO-KTA-LS"),
+        error("mnist", "KTA", "BILGO-KTA"), error("isolet", "KTA", "BILGO-KTA-LS"),
         error("w1a", "LMNN", "BILGO-LMNN"),
     ),
     "Table 3": (
-        Headline(
-            "seconds, mnist, n = 3000",
-            ours=Cell("mnist", {"n": 3000, "solver": "auto"}, "seconds"),
-            paper=Cell("mnist", {"n": 3000, "solver": "BILGO-LS"}, "seconds", "paper"),
-            peers=down("mnist", "solver", ("Nesterov-PG",), "seconds", n=3000),
-            better="less",
-        ),
-        Headline(
-            "certified relative gap at the end, w1a, n = 3000",
-            ours=Cell("w1a", {"n": 3000, "solver": "auto"}, "certified relative gap"),
-            peers=down("w1a", "solver", ("Nesterov-PG",), "certified relative gap", n=3000),
-            better="less",
-        ),
+        line("seconds, mnist, n = 3000", "mnist", {"n": 3000, "solver": "auto"}, "seconds",
+             ("Nesterov-PG",), paper="BILGO-LS"),
+        line("certified relative gap at the end, w1a, n = 3000", "w1a",
+             {"n": 3000, "solver": "auto"}, "certified relative gap", ("Nesterov-PG",)),
     ),
-    "Fig. 3": (_unfolding_seconds("w1a", 3000),),
-    "Fig. 4": (_unfolding_seconds("mnist", 3000),),
+    "Fig. 3": (_unfolding_seconds("w1a"),),
+    "Fig. 4": (_unfolding_seconds("mnist"),),
     "Table 4": (
-        Headline(
-            "seconds, gaussian, d = 9000, tolerance 1e-6",
-            ours=Cell("gaussian", {"d": 9000, "method": "krylov 1e-6"}, "seconds"),
-            paper=Cell(
-                "gaussian", {"d": 9000, "method": "newton-lanczos 1e-8"}, "seconds", "paper"
-            ),
-            peers={
-                "ARPACK": Cell("gaussian", {"d": 9000, "method": "eigsh 1e-6"}, "seconds"),
-            },
-            better="less",
-        ),
-        Headline(
-            "seconds ÷ those of eigs, d = 9000: Newton–Lanczos",
-            ours=Cell("gaussian", {"d": 9000, "method": "newton-lanczos 1e-8"}, "time / eigsh"),
-            paper=Cell(
-                "gaussian", {"d": 9000, "method": "newton-lanczos 1e-8"}, "time / eigsh", "paper"
-            ),
-            better="less",
-        ),
+        _leading("seconds, gaussian, d = 9000, tolerance 1e-6", "seconds", "krylov 1e-6",
+                 ARPACK=Cell("gaussian", {"d": 9000, "method": "eigsh 1e-6"}, "seconds")),
+        _leading("seconds ÷ those of eigs, d = 9000: Newton–Lanczos", "time / eigsh",
+                 "newton-lanczos 1e-8"),
     ),
-}
-"""By the table or figure; one to three each."""
+}  # fmt: skip
+"""By table or figure, one to three each."""

@@ -1,125 +1,75 @@
 """The headlines of BiS (Hu, Kwok 2019)."""
 
-from benchmarks._headlines.base import Better, Cell, Headline, across, down
+from benchmarks._headlines.base import Better, Cell, Headline, line
 
-BIS_RIVALS = ("FW", "GD", "AGD", "ADMM", "BiS, no extrapolation", "BiS")
-
+BIS_RIVALS = tuple(
+    f"|{name}" for name in ("FW", "GD", "AGD", "ADMM", "BiS, no extrapolation", "BiS")
+)
 BIS_SOLVERS = ("frank-wolfe", "gd", "agd", "admm", "bis, no extrapolation", "bis")
-
 RECOMMENDERS = (
     "Surprise SVD", "Surprise SVD, tuned", "cmfrec ALS, k = 10", "cmfrec ALS, k = 40",
 )  # fmt: skip
+LARGE = "NuclearCompletion of rank 16", {"ratings": 10000054}
 
 
-def _adult(what: str, caption: str, on: str, better: Better, paper: bool = True) -> Headline:
-    """auto beside the paper's six methods on an adult set."""
-    row = {"set": on}
-    return Headline(
-        what,
-        ours=Cell(caption, row, "auto"),
-        paper=Cell(caption, row, "BiS", "paper") if paper else None,
-        peers=across(caption, row, *BIS_RIVALS),
-        better=better,
-    )
+def _adult(
+    what: str, caption: str, on: str, better: Better, paper: str | None = "|BiS"
+) -> Headline:
+    """auto and the six methods of the paper on an adult set."""
+    return line(what, caption, {"set": on}, "auto", BIS_RIVALS, paper=paper, better=better)
 
 
-def _ratings(what: str, on: str, column: str) -> Headline:
-    """NuclearCompletion with its defaults beside other recommenders."""
+def _ratings(what: str, size: str, column: str) -> Headline:
+    """NuclearCompletion with its defaults and other recommenders."""
+    on = f"movielens_{size.lower()}"
+    printed = Cell(f"{on}: plain nuclear norm", {"solver": "bis"}, column, "paper")
     caption = f"{on}: the defaults beside other recommenders"
-    return Headline(
-        what,
-        ours=Cell(caption, {"method": "NuclearCompletion()"}, column),
-        paper=Cell(f"{on}: plain nuclear norm", {"solver": "bis"}, column, "paper"),
-        peers=down(caption, "method", RECOMMENDERS, column),
-        better="less",
-    )
+    row = {"method": "NuclearCompletion()"}
+    return line(f"{what}, MovieLens {size}", caption, row, column, RECOMMENDERS, paper=printed)
 
 
-def _completion_seconds(what: str, on: str) -> Headline:
+def _completion_seconds(size: str) -> Headline:
     """The plain nuclear norm by auto and by the paper's solvers."""
-    caption = f"{on}: plain nuclear norm"
-    return Headline(
-        what,
-        ours=Cell(caption, {"solver": "auto"}, "seconds"),
-        peers=down(caption, "solver", BIS_SOLVERS, "seconds"),
-        better="less",
-    )
+    caption = f"movielens_{size.lower()}: plain nuclear norm"
+    what = f"seconds to FW's objective, MovieLens {size}"
+    return line(what, caption, {"solver": "auto"}, "seconds", BIS_SOLVERS)
 
 
 HEADLINES: dict[str, tuple[Headline, ...]] = {
-    "Table I": (
-        Headline("must-link pairs of a9a", ours=Cell("Table I", {"set": "a9a"}, "must-link")),
-    ),
+    "Table I": (line("must-link pairs of a9a", "Table I", {"set": "a9a"}, "must-link", better=""),),
     "Fig. 1": (
-        Headline(
-            "iterations to 0.001 above F*, a1a: rule 1",
-            ours=Cell("Fig. 1 in figures", {"setting": "rule 1"}, "iterations to 0.001"),
-            peers=down("Fig. 1 in figures", "setting", ("rule 2",), "iterations to 0.001"),
-            better="less",
-        ),
+        line("iterations to 0.001 above F*, a1a: rule 1", "Fig. 1 in figures",
+             {"setting": "rule 1"}, "iterations to 0.001", ("rule 2",)),
     ),
     "Table II": (
         _adult("Rand index on a9a, %", "Table II", "a9a", "more"),
-        Headline(
-            "Rand index on a1a with λ = 100, %",
-            ours=Cell("Rand indices of", {"set": "a1a", "λ": 100.0}, "Rand index %"),
-            paper=Cell("Rand indices of", {"set": "a1a", "λ": 100.0}, "Rand index %", "paper"),
-            better="more",
-        ),
+        line("Rand index on a1a with λ = 100, %", "Rand indices of", {"set": "a1a", "λ": 100.0},
+             "Rand index %", paper="|", better="more"),
     ),
-    "Table III": (
-        _adult("seconds to FW's objective on a9a", "Table III", "a9a", "less"),
-        _adult("seconds to FW's objective on a1a", "Table III", "a1a", "less"),
+    "Table III": tuple(
+        _adult(f"seconds to FW's objective on {on}", "Table III", on, "less")
+        for on in ("a9a", "a1a")
     ),
     "Fig. 2": (
-        _adult(
-            "seconds to within 0.001 of the least F, a9a",
-            "Seconds to an objective within 0.001",
-            "a9a",
-            "less",
-            paper=False,
-        ),
+        _adult("seconds to within 0.001 of the least F, a9a",
+               "Seconds to an objective within 0.001", "a9a", "less", None),
     ),
-    "Fig. 3": (
-        _completion_seconds("seconds to FW's objective, MovieLens 100K", "movielens_100k"),
-        _completion_seconds("seconds to FW's objective, MovieLens 1M", "movielens_1m"),
-    ),
-    "Table V": (
-        _ratings("RMSE, MovieLens 100K", "movielens_100k", "RMSE"),
-        _ratings("RMSE, MovieLens 1M", "movielens_1m", "RMSE"),
-    ),
+    "Fig. 3": (_completion_seconds("100K"), _completion_seconds("1M")),
+    "Table V": (_ratings("RMSE", "100K", "RMSE"), _ratings("RMSE", "1M", "RMSE")),
     "Table VI": (
-        _ratings("seconds, MovieLens 100K", "movielens_100k", "seconds"),
-        _ratings("seconds, MovieLens 1M", "movielens_1m", "seconds"),
-        Headline(
-            "seconds, ten million ratings, to a time limit",
-            ours=Cell("NuclearCompletion of rank 16", {"ratings": 10000054}, "seconds"),
-            paper=Cell("NuclearCompletion of rank 16", {"ratings": 10000054}, "seconds", "paper"),
-            benchmark="movielens_10m",
-        ),
+        _ratings("seconds", "100K", "seconds"),
+        _ratings("seconds", "1M", "seconds"),
+        line("seconds, ten million ratings, to a time limit", *LARGE, "seconds", paper="|",
+             better="", benchmark="movielens_10m"),
     ),
     "Table VII": (
-        Headline(
-            "accuracy of 3-NN, %",
-            ours=Cell("Table VII", {"method": "auto"}, "accuracy %"),
-            paper=Cell("Table VII", {"method": "bis"}, "accuracy %", "paper"),
-            peers=down("Table VII", "method", ("Euclid", *BIS_SOLVERS), "accuracy %"),
-            better="more",
-        ),
-        Headline(
-            "seconds of a fit",
-            ours=Cell("Table VII", {"method": "auto"}, "seconds (median)"),
-            peers=down("Table VII", "method", BIS_SOLVERS, "seconds (median)"),
-            better="less",
-        ),
+        line("accuracy of 3-NN, %", "Table VII", {"method": "auto"}, "accuracy %",
+             ("Euclid", *BIS_SOLVERS), paper="bis", better="more"),
+        line("seconds of a fit", "Table VII", {"method": "auto"}, "seconds (median)", BIS_SOLVERS),
     ),
     "Fig. 4": (
-        Headline(
-            "seconds to within 1e-6 of F*",
-            ours=Cell("Fig. 4 in figures", {"solver": "auto"}, "s to 1e-06"),
-            peers=down("Fig. 4 in figures", "solver", BIS_SOLVERS, "s to 1e-06"),
-            better="less",
-        ),
+        line("seconds to within 1e-6 of F*", "Fig. 4 in figures", {"solver": "auto"}, "s to 1e-06",
+             BIS_SOLVERS),
     ),
-}
-"""By the table or figure; one to three each."""
+}  # fmt: skip
+"""By table or figure, one to three each."""

@@ -1,6 +1,6 @@
 """The headlines of the thesis on SQLP (Wu 2011)."""
 
-from benchmarks._headlines.base import Cell, Headline, down
+from benchmarks._headlines.base import Headline, line
 from benchmarks._headlines.shared import UNFOLDINGS, unfolding
 
 CONIC = (
@@ -9,14 +9,11 @@ CONIC = (
 )  # fmt: skip
 
 
-def _conic_seconds(m: int) -> Headline:
-    """auto beside the conic solvers, certified or not."""
-    return Headline(
-        f"seconds, m = {m}",
-        ours=Cell("Seconds", {"method": "auto"}, f"m = {m}"),
-        paper=Cell("Seconds", {"method": "SQLP, Clarabel"}, f"m = {m}", "paper"),
-        peers=down("Seconds", "method", CONIC, f"m = {m}"),
-        better="less",
+def _conic(*orders: int) -> tuple[Headline, ...]:
+    """auto and the conic solvers, certified or not."""
+    row, printed = {"method": "auto"}, "SQLP, Clarabel"
+    return tuple(
+        line(f"seconds, m = {m}", "Seconds", row, f"m = {m}", CONIC, paper=printed) for m in orders
     )
 
 
@@ -25,16 +22,12 @@ HEADLINES: dict[str, tuple[Headline, ...]] = {
         unfolding(
             "correlation with the roll's parameters, the lesser: MVU", "lesser R, Swiss roll"
         ),
-        Headline(
-            "seconds to unfold 1000 points of the roll: MVU",
-            ours=Cell("Swiss roll", {"method": "MVU"}, "seconds"),
-            peers=down("Swiss roll", "method", UNFOLDINGS, "seconds"),
-            better="less",
-        ),
+        line("seconds to unfold 1000 points of the roll: MVU", "Swiss roll", {"method": "MVU"},
+             "seconds", UNFOLDINGS),
     ),
-    "Table 3.1": (_conic_seconds(10), _conic_seconds(50)),
-    "Fig. 3.2": (_conic_seconds(30), _conic_seconds(100)),
-    "Table 3.2": (_conic_seconds(10), _conic_seconds(50)),
-    "Fig. 3.3": (_conic_seconds(30), _conic_seconds(100)),
-}
-"""By the table or figure; one to three each."""
+    "Table 3.1": _conic(10, 50),
+    "Fig. 3.2": _conic(30, 100),
+    "Table 3.2": _conic(10, 50),
+    "Fig. 3.3": _conic(30, 100),
+}  # fmt: skip
+"""By table or figure, one to three each."""

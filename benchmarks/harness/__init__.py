@@ -1,5 +1,4 @@
-"""The machinery shared by all benchmarks.
+"""Tools shared by all benchmarks.
 
-Kept free of imports: a peer's script imports ``benchmarks.harness.exchange`` from an environment
-that may hold numpy and nothing else of ours.
+No imports here: peers import ``benchmarks.harness.exchange`` in an environment without gramian.
 """

@@ -1,4 +1,4 @@
-"""The far side of ``timing.in_child``: ``python -m benchmarks.harness._child FOLDER``."""
+"""The process of ``timing.in_child``: ``python -m benchmarks.harness._child FOLDER``."""
 
 import importlib
 import pickle
@@ -10,7 +10,7 @@ from benchmarks.harness.process import ChildResult
 
 
 def main(folder: Path) -> None:
-    """Answer the request in ``folder``; an exception ends the process and is read off its log."""
+    """Answer the request in ``folder``; an exception ends the process and is read from its log."""
     end_with_parent()
     fn_path, kwargs = pickle.loads((folder / "request.pkl").read_bytes())
     module, function = fn_path.split(":")

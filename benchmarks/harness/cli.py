@@ -16,7 +16,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def main(argv: Sequence[str] | None = None, package: str = "benchmarks") -> int:
-    """Run the command; return its exit status (2 when the request cannot be met)."""
+    """Run the command; returns its exit status, 2 for unknown names and missing data."""
     args = _parser().parse_args(argv)
     try:
         if args.command == "list":
@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("list", help="name every benchmark")
     run = commands.add_parser("run", help="run one benchmark and write its report")
     run.add_argument("name")
-    every = commands.add_parser("all", help="run every benchmark, whatever becomes of the others")
+    every = commands.add_parser("all", help="run every benchmark, even if others fail")
     for command in (run, every):
         _add_options(command)
     summary = commands.add_parser("summary", help="write docs/results from the saved reports")
@@ -50,15 +50,15 @@ def _parser() -> argparse.ArgumentParser:
 def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--data", metavar="DIR", help="folder of .npz sets (default: GRAMIAN_DATA)")
     run.add_argument("--out", metavar="DIR", type=Path, default=RESULTS, help="folder for reports")
-    run.add_argument("--quick", action="store_true", help="a smaller run, to see that it works")
+    run.add_argument("--quick", action="store_true", help="a smaller run, as a test")
     run.add_argument("--repeat", metavar="N", type=_positive, help="repetitions (3; 1 if quick)")
     run.add_argument(
         "--jobs", metavar="N", type=_positive, default=1,
-        help="processes of one thread side by side, where the machine has cores to spare",
+        help="number of single-threaded processes to run in parallel",
     )  # fmt: skip
     run.add_argument(
         "--resume", metavar="DIR", type=Path,
-        help="keep what every process finds in DIR, and take what an earlier piece left there",
+        help="store the result of each process in DIR and reuse those of earlier runs",
     )  # fmt: skip
 
 
@@ -76,12 +76,12 @@ def _list(package: str) -> None:
 
 
 def _run_all(args: argparse.Namespace, package: str) -> int:
-    """Run one after the other; 1 where any of them failed."""
+    """Run all benchmarks in turn; returns 1 if any of them failed."""
     failed = []
     for name in registry.names(package):
         try:
             print(_run(args, name, package), flush=True)
-        except Exception as error:  # the others have nothing to do with it
+        except Exception as error:  # continue with the others
             failed.append(name)
             print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     return 1 if failed else 0
@@ -107,7 +107,7 @@ def _run(args: argparse.Namespace, name: str, package: str) -> Path:
 
 
 def _command(ctx: Context) -> str:
-    """The command to repeat this run, without the folders of the machine it ran on."""
+    """The command that repeats this run, without folders."""
     quick = " --quick" if ctx.quick else ""
     jobs = f" --jobs {ctx.jobs}" if ctx.jobs > 1 else ""
     return f"python -m benchmarks run {ctx.name}{quick} --repeat {ctx.repeat}{jobs}"

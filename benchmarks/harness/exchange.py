@@ -1,11 +1,12 @@
-"""Arguments and results as a JSON file and an npz file: what two environments can both read.
+"""Arguments and results of peers as files: arrays in npz, everything else in JSON.
 
-Arrays go to the npz file and everything else to JSON. Needs numpy and the standard library only,
-because a peer's environment holds little more.
+Imports only numpy and the standard library: the environment of a peer has little more.
 """
 
 import json
 import sys
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,19 @@ def read(folder: Path, stem: str) -> dict[str, Any]:
     return values
 
 
-def serve(fn: Callable[..., Mapping[str, Any]]) -> None:
-    """Be a peer: call ``fn`` with the arguments in the folder ``argv[1]``, leave its answer there.
+def timed(call: Callable[[], Any]) -> float:
+    """The seconds of a call without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
 
-    ``fn`` returns a mapping of arrays and plain values; its time and memory are added beside it.
+
+def serve(fn: Callable[..., Mapping[str, Any]]) -> None:
+    """Call ``fn`` with the arguments in the folder ``argv[1]``; write its answer and cost there.
+
+    ``fn`` returns a mapping of arrays and plain values.
     """
     end_with_parent()
     folder = Path(sys.argv[1])

@@ -1,4 +1,4 @@
-"""Results of other processes, kept in a folder: a run of hours can be made in pieces."""
+"""Results of child processes stored in a folder, so that a long run can be resumed."""
 
 import os
 import pickle
@@ -18,18 +18,21 @@ from benchmarks.harness.process import ChildResult
 
 @dataclass
 class Kept:
-    """One file a result, failures too. All of a folder must be of one code, machine and --jobs."""
+    """One file per result, failures included.
+
+    All results of a folder must come from the same code, machine and ``--jobs``.
+    """
 
     folder: Path
     taken: int = 0
-    """Results found in the folder."""
+    """Number of results loaded from the folder."""
     times: list[str] = field(default_factory=list)
-    """When the call of each result began, found or computed."""
+    """When the call of each result began, loaded or computed."""
     _calls: Counter[str] = field(default_factory=Counter)
     _lock: Any = field(default_factory=Lock)
 
     def result(self, label: str, call: Any, compute: Callable[[], ChildResult]) -> ChildResult:
-        """What the folder has for the call, else what ``compute`` returns, which is kept."""
+        """The stored result of the call; without one, ``compute()``, which is stored."""
         path = self._path(label, call)
         known = _read(path)
         time, result = known or (datetime.now(UTC).isoformat(timespec="seconds"), compute())
@@ -41,13 +44,13 @@ class Kept:
         return result
 
     def told(self) -> str | None:
-        """From when to when the results are, where some are of an earlier piece."""
+        """The times of the first and last result, if some were loaded."""
         if not self.taken:
             return None
         return f"in pieces, first {min(self.times)}, last {max(self.times)}"
 
     def _path(self, label: str, call: Any) -> Path:
-        """The file of a call. Equal calls of one run have one each, in the order they are made."""
+        """The file of a call. Equal calls of one run have numbered files."""
         key = f"{label.replace(':', '.')}-{joblib.hash(call)}"
         with self._lock:
             self._calls[key] += 1
@@ -55,14 +58,14 @@ class Kept:
 
 
 def _read(path: Path) -> tuple[str, ChildResult] | None:
-    """What was written there; None where nothing was, or not to its end."""
+    """The stored value; None if the file is missing or incomplete."""
     with suppress(FileNotFoundError, EOFError, pickle.UnpicklingError):
         return pickle.loads(path.read_bytes())
     return None
 
 
 def _write(path: Path, value: tuple[str, ChildResult]) -> None:
-    """Put the whole file in place, so that a run that is killed leaves no half of one."""
+    """Write the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
     part.write_bytes(pickle.dumps(value))

@@ -1,4 +1,4 @@
-"""What a figure was measured on. No host name and no path: reports get published."""
+"""The machine of a run, without host name and paths: reports are published."""
 
 import os
 import platform
@@ -29,8 +29,15 @@ def cores() -> int:
     return len(here) or os.cpu_count() or 1
 
 
+def last_cache() -> int | None:
+    """Bytes of the largest cache of a core, on Linux."""
+    files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    texts = [path.read_text().strip() for path in files]
+    return max((int(text[:-1]) * 1024 for text in texts if text.endswith("K")), default=None)
+
+
 def versions() -> dict[str, str | None]:
-    """Installed versions of what the figures depend on; None for what is not installed."""
+    """Versions of the packages that the figures depend on; None if not installed."""
     return {name: _version(name) for name in _PACKAGES}
 
 
@@ -42,7 +49,7 @@ def _version(name: str) -> str | None:
 
 
 def _cpu_model() -> str:
-    """The model as lscpu tells it (ARM's /proc/cpuinfo does not), else what Python knows."""
+    """The model given by lscpu (ARM's /proc/cpuinfo lacks it), otherwise by Python."""
     if shutil.which("lscpu"):
         env = dict(os.environ, LC_ALL="C")
         listing = subprocess.run(["lscpu"], capture_output=True, text=True, env=env).stdout

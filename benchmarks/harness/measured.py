@@ -1,4 +1,4 @@
-"""One call, its time and its peak memory, seen from inside the process that makes it."""
+"""Time and peak memory of a call, measured in the process that makes it."""
 
 import ctypes
 import resource
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measured:
-    """What a call returned, and what it cost."""
+    """The value of a call and its cost."""
 
     value: Any
     seconds: float
@@ -28,7 +28,7 @@ def measured_call(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> Measured
 
 
 def end_with_parent() -> None:
-    """Have Linux end this process with the one that waits for it, lest it disturb a later run."""
+    """On Linux, end this process when its parent ends."""
     if sys.platform == "linux":
         PR_SET_PDEATHSIG = 1
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -37,8 +37,7 @@ def end_with_parent() -> None:
 def peak_mb() -> float:
     """Peak resident memory of this process, in MiB.
 
-    Linux carries ``ru_maxrss`` over from the parent through exec, so a small child of a large
-    benchmark would report the benchmark's memory; ``VmHWM`` starts afresh and is read instead.
+    On Linux a child inherits the ``ru_maxrss`` of its parent through exec, so ``VmHWM`` is read.
     """
     status = Path("/proc/self/status")
     if status.exists():

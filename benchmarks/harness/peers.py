@@ -1,4 +1,4 @@
-"""Other people's software, each in a virtual environment of its own.
+"""Other software, each in its own virtual environment.
 
 A peer is one script in ``benchmarks/peers/``. It names its requirements in a ``script`` block of
 comments (the inline script metadata of PEP 723) and ends in ``exchange.serve(fn)``.
@@ -25,13 +25,17 @@ INSTALL_TIMEOUT = 1200.0
 _METADATA = re.compile(r"(?m)^# /// script$\n(?P<toml>(?:^#.*$\n)+?)^# ///$")
 
 
+_FAILED: set[str] = set()
+"""Stamps of the peers whose installation failed in this process; it is not tried again."""
+
+
 class PeerUnavailableError(RuntimeError):
-    """The peer's environment cannot be set up on this machine."""
+    """The environment of the peer cannot be set up."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer's name, its pip requirements, and the script that answers for it."""
+    """A peer's name, pip requirements and script."""
 
     name: str
     requirements: tuple[str, ...]
@@ -39,7 +43,7 @@ class Peer:
 
     @property
     def stamp(self) -> str:
-        """Changes with the requirements and the Python that would install them."""
+        """A hash of the requirements and the Python version."""
         text = "\n".join((sys.version, *self.requirements))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -65,10 +69,9 @@ def run_peer(
     *,
     threads: int | None = None,
 ) -> ChildResult:
-    """Call the peer with ``kwargs`` (arrays and JSON values); its value is a dict of the same.
+    """Call the peer with ``kwargs`` (arrays and JSON values); its value is a dict of such values.
 
-    A peer that cannot be installed, fails or takes too long is a result with an ``error``, never
-    an exception: one broken peer must not cost the rest of the table.
+    If the peer cannot be installed, fails or exceeds the time limit, the result has an ``error``.
     """
     try:
         python = ensure_env(peer)
@@ -86,11 +89,13 @@ def run_peer(
 
 
 def ensure_env(peer: Peer, folder: Path = FOLDER / ".envs") -> Path:
-    """The Python of the peer's environment, set up first where it is missing or out of date."""
+    """The Python of the peer's environment, which is set up if missing or out of date."""
     env = folder / peer.name
     stamp = env / "requirements.sha256"
     if not (stamp.exists() and stamp.read_text() == peer.stamp):
         shutil.rmtree(env, ignore_errors=True)
+        if peer.stamp in _FAILED:
+            raise PeerUnavailableError(f"{peer.name} could not be installed")
         _install(peer, env)
         stamp.write_text(peer.stamp)
     return env / "bin" / "python"
@@ -102,6 +107,7 @@ def _install(peer: Peer, env: Path) -> None:
         finished = run_group(command, INSTALL_TIMEOUT, child_env([], None))
         if finished.failure() is not None:
             shutil.rmtree(env, ignore_errors=True)
-            # The log goes to the terminal only: it names hosts and paths no report should carry.
+            _FAILED.add(peer.stamp)
+            # The log names hosts and paths, so it goes to the terminal only.
             print(finished.output, file=sys.stderr)
             raise PeerUnavailableError(f"{peer.name} could not be installed")

@@ -1,4 +1,4 @@
-"""Child processes that end when they should: by themselves, or with their group at a time-out."""
+"""Child processes with a time limit, which ends their whole process group."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ _THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class ChildResult:
-    """Outcome of a call made in another process; ``error`` is None when ``value`` is good."""
+    """Result of a call in another process; ``error`` is None if it succeeded."""
 
     value: Any = None
     seconds: float | None = None
@@ -35,7 +35,7 @@ class ChildResult:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended, with everything it printed."""
+    """Exit status, time and output of a command."""
 
     returncode: int
     seconds: float
@@ -43,7 +43,7 @@ class Finished:
     output: str
 
     def failure(self) -> ChildResult | None:
-        """The failed result this ending amounts to, or None if it ended well."""
+        """The failed result, None if the command succeeded."""
         if self.timed_out:
             error = f"timed out after {self.seconds:.0f} s"
             return ChildResult(seconds=self.seconds, timed_out=True, error=error)
@@ -54,9 +54,9 @@ class Finished:
 
 
 def run_group(command: Sequence[str], timeout: float | None, env: Mapping[str, str]) -> Finished:
-    """Run ``command`` in a process group of its own, and end the whole group with it.
+    """Run ``command`` in its own process group, and end the whole group with it.
 
-    Output goes to a file, not a pipe: a stray grandchild holding a pipe would keep us waiting.
+    Output goes to a file: with a pipe, a remaining grandchild would block the caller.
     """
     with tempfile.TemporaryFile() as log:
         start = time.perf_counter()
@@ -76,7 +76,7 @@ def run_group(command: Sequence[str], timeout: float | None, env: Mapping[str, s
 
 
 def child_env(python_path: Sequence[str], threads: int | None) -> dict[str, str]:
-    """This process's environment with an import path and, if asked, a limit on threads."""
+    """The environment with an import path and, if given, a limit on threads."""
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(python_path))
     if threads is not None:
         env.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))

@@ -1,4 +1,4 @@
-"""Finding benchmarks: every plain module beside ``harness`` whose name has no underscore first."""
+"""The benchmarks: all modules of the package whose names do not begin with an underscore."""
 
 import importlib
 import pkgutil
@@ -12,7 +12,7 @@ def names(package: str) -> list[str]:
 
 
 def load(name: str, package: str) -> ModuleType:
-    """A benchmark's module, checked to have what the harness calls."""
+    """A benchmark's module; LookupError if it is unknown or incomplete."""
     known = names(package)
     if name not in known:
         raise LookupError(f"no benchmark named {name!r}; there are: {', '.join(known) or 'none'}")

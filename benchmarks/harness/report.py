@@ -1,12 +1,11 @@
-"""One form for every result: NAME.json for programs, NAME.md for people, PNG pictures beside them.
+"""Reports: NAME.json for programs, NAME.md for people, and PNG pictures.
 
-The paper's figures stand next to ours: a cell ``Versus(ours, paper)`` is one JSON entry and two
-neighbouring Markdown columns.
+A cell ``Versus(ours, paper)`` is one JSON entry and two neighbouring Markdown columns.
 """
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +36,25 @@ class Table:
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
         self.rows.append(cells)
 
+    def judge(self, *cells: Any, value: Any, limit: float, least: bool = False) -> None:
+        """Append cells, the value, the criterion ``≤ limit`` (``≥`` if `least`), and the verdict.
+
+        NaN meets no criterion and has no verdict.
+        """
+        holds = None if math.isnan(value) else bool(value >= limit if least else value <= limit)
+        self.add(*cells, value, f"{'≥' if least else '≤'} {limit:g}", holds)
+
+    @classmethod
+    def of(cls, caption: str, rows: Iterable[Any], columns: Mapping[str, Any]) -> "Table":
+        """A table with one row per record.
+
+        A column is a key of the records (None if a record lacks it), or a function of a record.
+        """
+        table = cls(caption, list(columns))
+        for row in rows:
+            table.add(*(c(row) if callable(c) else row.get(c) for c in columns.values()))
+        return table
+
 
 @dataclass(frozen=True)
 class Plot:
@@ -48,7 +66,7 @@ class Plot:
 
 @dataclass
 class Report:
-    """Everything one benchmark found. Built by ``Context.report``."""
+    """The results of one benchmark. Built by ``Context.report``."""
 
     name: str
     title: str
@@ -57,7 +75,7 @@ class Report:
     plots: Sequence[Plot] = ()
     notes: Sequence[str] = ()
     how: Sequence[str] = ()
-    """How it was measured, beside the command and the machine."""
+    """Further conditions of the measurement."""
 
 
 def write_report(report: Report, folder: Path, command: str) -> Path:
@@ -95,7 +113,7 @@ def _table_record(table: Table) -> dict[str, Any]:
 
 
 def _plain(cell: Any) -> Any:
-    """A JSON value: numpy scalars unwrapped, infinities and NaN as words JSON can hold."""
+    """A JSON value: numpy scalars unwrapped, infinities and NaN as strings."""
     if isinstance(cell, Versus):
         return {"ours": _plain(cell.ours), "paper": _plain(cell.paper)}
     if hasattr(cell, "item"):
@@ -137,7 +155,7 @@ def _markdown_row(row: tuple[Any, ...], compared: list[bool]) -> list[str]:
 
 
 def cell_text(value: Any) -> str:
-    """A cell for people: four significant digits, a dash for nothing."""
+    """A cell as text: four significant digits, a dash for None."""
     value = _plain(value)
     if value is None:
         return "–"
@@ -161,5 +179,5 @@ def _provenance(record: dict[str, Any]) -> str:
 
 
 def how(record: dict[str, Any]) -> str:
-    """In brackets, how the processes of a record ran; records of earlier harnesses do not say."""
+    """How the processes of a record ran, in brackets; empty in records of earlier harnesses."""
     return f" ({'; '.join(record['how'])})" if record.get("how") else ""

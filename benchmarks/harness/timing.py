@@ -1,4 +1,4 @@
-"""Times and memory: repeated calls here, or one call in a fresh process."""
+"""Times and memory: repeated calls in this process, or one call in a new one."""
 
 import os
 import pickle
@@ -16,7 +16,7 @@ from benchmarks.harness.process import ChildResult, child_env, run_group
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of every repetition, their median, and what the last one returned."""
+    """Seconds of all repetitions, their median, and the result of the last one."""
 
     median: float
     all: tuple[float, ...]
@@ -24,7 +24,7 @@ class Timing:
 
 
 def measure(fn: Callable[[], Any], repeat: int = 3) -> Timing:
-    """Time ``fn()`` ``repeat`` times. No warm-up: compilation is part of what a user waits for."""
+    """Time ``fn()`` ``repeat`` times, the first one with compilation."""
     if repeat < 1:
         raise ValueError(f"repeat must be at least 1, got {repeat}")
     seconds = []
@@ -42,11 +42,10 @@ def in_child(
     *,
     threads: int | None = None,
 ) -> ChildResult:
-    """Call ``"module:function"`` with ``kwargs`` in a fresh Python process.
+    """Call ``"module:function"`` with ``kwargs`` in a new Python process.
 
-    Only there is peak memory that of the call alone, and only there can a call that takes too
-    long be stopped. ``kwargs`` and the value must pickle. ``seconds`` is the call without the
-    module's import; ``peak_mb`` is the child's own, without processes it may start in turn.
+    Peak memory is then that of the call alone, and the call can be stopped. ``kwargs`` and the
+    value must pickle. ``seconds`` excludes imports; ``peak_mb`` excludes processes of the child.
     """
     with tempfile.TemporaryDirectory() as folder:
         request = Path(folder, "request.pkl")

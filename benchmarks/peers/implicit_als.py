@@ -3,14 +3,13 @@
 # dependencies = ["implicit==0.7.3", "scipy"]
 # ///
 
-import time
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from implicit.als import AlternatingLeastSquares
 
-from benchmarks.harness.exchange import serve
+from benchmarks.harness.exchange import serve, timed
 
 
 def fit(
@@ -20,9 +19,7 @@ def fit(
     ones = np.ones(len(train), dtype=np.float32)
     clicks = sp.csr_matrix((ones, (train[:, 0], train[:, 1])), shape=tuple(shape))
     learner = AlternatingLeastSquares(random_state=0, num_threads=1, **options)
-    start = time.perf_counter()
-    learner.fit(clicks, show_progress=False)
-    seconds = time.perf_counter() - start
+    seconds = timed(lambda: learner.fit(clicks, show_progress=False))
     items, _ = learner.recommend(users, clicks[users], N=top, filter_already_liked_items=True)
     return {"items": np.asarray(items, dtype=np.int64), "fit_seconds": seconds}
 

@@ -6,14 +6,13 @@
 # dependencies = ["lightfm-next==1.19.0"]
 # ///
 
-import time
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from lightfm import LightFM
 
-from benchmarks.harness.exchange import serve
+from benchmarks.harness.exchange import serve, timed
 
 
 def fit(
@@ -22,9 +21,7 @@ def fit(
     """Fit ``LightFM(**options)`` to (user, item, ±1) rows; score the pairs of the test rows."""
     labels = sp.coo_matrix((train[:, 2].astype(np.float32), _pairs(train)), shape=tuple(shape))
     learner = LightFM(loss="logistic", random_state=0, **options)
-    start = time.perf_counter()
-    learner.fit(labels, epochs=epochs, num_threads=1)
-    seconds = time.perf_counter() - start
+    seconds = timed(lambda: learner.fit(labels, epochs=epochs, num_threads=1))
     return {"scores": learner.predict(*_pairs(test), num_threads=1), "fit_seconds": seconds}
 
 

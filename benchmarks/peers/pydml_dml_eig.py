@@ -1,8 +1,7 @@
 """DML_eig of pyDML, the other public implementation of DML-eig.
 
-Its source distribution needs Cython to be built and does not say so, and pip builds where only
-what is said is installed. So pyDML is not among the requirements: the first call builds it here,
-beside the Cython below, which takes minutes. Give that call time and samples of no interest.
+Its source distribution requires Cython without declaring it, so pip cannot build it in isolation.
+The first call therefore builds it in this environment, with the Cython below, in minutes.
 """
 # /// script
 # dependencies = [
@@ -14,19 +13,17 @@ beside the Cython below, which takes minutes. Give that call time and samples of
 import importlib.util
 import subprocess
 import sys
-import time
-import warnings
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.exchange import serve
+from benchmarks.harness.exchange import serve, timed
 
 PACKAGE = "pyDML==0.1.0"
 
 
 def build() -> None:
-    """Install pyDML where it is missing; the log of a failure stays out of the report."""
+    """Install pyDML if it is missing; the log of a failure is not part of the report."""
     if importlib.util.find_spec("dml") is not None:
         return
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
@@ -41,11 +38,8 @@ def fit(X: np.ndarray, y: np.ndarray, **options: Any) -> dict[str, Any]:
     from dml import DML_eig
 
     learner = DML_eig(**options)
-    start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        learner.fit(X, y)
-    return {"components": learner.transformer(), "fit_seconds": time.perf_counter() - start}
+    seconds = timed(lambda: learner.fit(X, y))
+    return {"components": learner.transformer(), "fit_seconds": seconds}
 
 
 if __name__ == "__main__":

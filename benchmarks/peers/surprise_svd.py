@@ -3,14 +3,13 @@
 # dependencies = ["scikit-surprise==1.1.5", "pandas"]
 # ///
 
-import time
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from surprise import SVD, Dataset, Reader
 
-from benchmarks.harness.exchange import serve
+from benchmarks.harness.exchange import serve, timed
 
 
 def fit(train: np.ndarray, test: np.ndarray, **options: Any) -> dict[str, Any]:
@@ -18,9 +17,7 @@ def fit(train: np.ndarray, test: np.ndarray, **options: Any) -> dict[str, Any]:
     frame = pd.DataFrame(train, columns=["user", "item", "rating"])
     data = Dataset.load_from_df(frame, Reader(rating_scale=(1, 5))).build_full_trainset()
     learner = SVD(random_state=0, **options)
-    start = time.perf_counter()
-    learner.fit(data)
-    seconds = time.perf_counter() - start
+    seconds = timed(lambda: learner.fit(data))
     values = [learner.predict(user, item).est for user, item in test[:, :2]]
     return {"values": np.array(values), "fit_seconds": seconds}
 
