@@ -56,14 +56,6 @@ class OnCluster(OwnErrstate):
         ], allow_unknown_chunksizes=True)  # fmt: skip
 
 
-def refuse_device(model: Any) -> None:
-    """Raise ValueError if a device is set: workers compute on their CPUs."""
-    if model.device not in (None, "cpu"):
-        raise ValueError(
-            f"a cluster computes on the processors of workers: leave device={model.device!r} out"
-        )
-
-
 class LazyTransform(OnCluster):
     """`transform` of Dask collections stays lazy."""
 
@@ -77,6 +69,22 @@ class LazyTransform(OnCluster):
         if options:
             raise ValueError(f"{next(iter(options))} is for samples in memory: compute them first")
         return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
+
+    def _minimize(self, problem: Any, *, init: Any = None, **changes: Any) -> Any:
+        """`gramian.minimize` with the parameters of the estimator; its bar shows the traffic.
+
+        Data are on the `device` of each worker; the driver computes on its processor.
+        """
+        parts = problem.objective, *getattr(problem.objective, "parts", ())
+        cluster = next((part.cluster for part in parts if hasattr(part, "cluster")), None)
+        bar = None if cluster is None else bar_for(self, cluster, problem.name)
+        if bar is not None:
+            changes |= {"progress": False, "callback": bar}
+        try:
+            return super()._minimize(problem, init=init, device="cpu", **changes)  # type: ignore[misc]
+        finally:
+            if bar is not None:
+                bar.close()
 
 
 class MovingBar(ProgressBar):

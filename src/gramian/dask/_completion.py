@@ -131,7 +131,7 @@ class Completed(Objective[RatedImage]):
             self.order,
             lambda V: self.residual(image).times(V) + half * V,
             lambda: self.residual(image).sparse().toarray() + half * np.eye(self.order),
-            lambda: RemoteBlock(half, self, image),
+            lambda: RemoteBlock(half, self.residual(image)),
             lambda: rounding_of_parts(
                 SparsePlusLowRank(self.order, half, self.residual(image).sparse())
             ),
@@ -286,20 +286,13 @@ class Residual:
 
 @dataclass(frozen=True)
 class RemoteBlock(Bipartite):
-    """[aI, B; Bᵀ, aI] with B on the workers: their sum BᵀB is sent to the driver.
+    """[aI, B; Bᵀ, aI] with a `Residual` B: the sum BᵀB of its blocks is sent to the driver."""
 
-    `block` is the objective, so that B is not computed before it is used.
-    """
-
-    image: Any = None
+    tall = True
 
     @property
     def order(self) -> int:
         return int(self.block.rated.shape[1])
-
-    @property
-    def tall(self) -> bool:
-        return True
 
     @property
     def forming(self) -> float:
@@ -307,7 +300,7 @@ class RemoteBlock(Bipartite):
         return float(np.sum(np.square(self.block.rated.users.counts, dtype=float))) / SPEED
 
     def smaller(self) -> Any:
-        return _Lifted(self.scale, self.block, self.image)
+        return _Lifted(self.scale, self.block, self.order)
 
 
 @dataclass(frozen=True)
@@ -315,20 +308,12 @@ class _Lifted:
     """a²I − BᵀB, formed from the sum over blocks if its entries are needed."""
 
     a: float
-    objective: Completed
-    image: RatedImage
-
-    @property
-    def order(self) -> int:
-        return self.objective.rated.shape[1]
+    residual: Residual
+    order: int
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.order, self.order
-
-    @property
-    def residual(self) -> Residual:
-        return self.objective.residual(self.image)
 
     def __matmul__(self, V: Array) -> Array:
         return self.a**2 * V - self.residual.gram_times(V)
@@ -342,7 +327,7 @@ class _Lifted:
     def slack(self) -> Array:
         """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, plus the rounding of a²."""
         k = np.diagonal(self.residual.gram)
-        longest = float(np.max(self.objective.rated.items.counts, initial=1))
+        longest = float(np.max(self.residual.rated.items.counts, initial=1))
         return rounded_sum(longest) * k + 4 * UNIT * (self.a**2 + k)
 
 

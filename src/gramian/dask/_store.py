@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -34,7 +35,6 @@ from gramian.dask._collections import (
     files_of,
     is_files,
     is_triple,
-    open_file,
     ratings,
     refuse_mixed,
 )
@@ -217,7 +217,7 @@ def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
             extra = () if weights is None else (weights,)
             return ("rows", "cols", "values", *extra), None
         try:
-            with open_file(first) as file:
+            with fsspec.open(first, "rb") as file:
                 empty = pq.read_schema(file).empty_table().to_pandas()
         except (FileNotFoundError, ValueError) as reason:
             raise ValueError(f"{first} cannot be read: {reason}") from reason
