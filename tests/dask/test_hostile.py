@@ -301,8 +301,6 @@ def test_rejects_unreadable_ratings(ratings, tmp_path):
     given = dd.from_pandas(ratings, npartitions=2)
     with pytest.raises(ValueError, match="duplicates must be one of"):
         fitted(given, duplicates="first")
-    with pytest.raises(ValueError, match="leave device='cuda' out"):
-        fitted(given, device="cuda")
 
 
 def test_rejects_weights_that_do_not_match_the_ratings(ratings):

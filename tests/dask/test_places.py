@@ -88,26 +88,85 @@ def placed(data):
     return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
 
 
-@pytest.mark.parametrize("place", ["device", "cluster"])
+def triplets():
+    X, y = samples()
+    return (X[:, :5][gm.constraints.random_triplets(y, 90, random_state=0)],)
+
+
+def pairs():
+    X, y = samples()
+    similar, other = gm.constraints.random_pairs(y, 60, random_state=0)
+    return X[:, :5][np.vstack([similar, other])], np.repeat([True, False], len(similar))
+
+
+TUPLES = {
+    "LMNN": (triplets, "fit_triplets", {"shrinkage": 0.0, "tol": 1e-2}),
+    "TripletMetric": (triplets, "fit_triplets", {"shrinkage": 0.0, "tol": 0.05}),
+    "DMLEig": (pairs, "fit_pairs", {"shrinkage": 0.0, "tol": 1e-2}),
+}
+
+
+@cache
+def tuples_at_home(name):
+    data, method, options = TUPLES[name]
+    return getattr(HOME[name](**options), method)(*data())
+
+
+def of_workers():
+    """The processor, as torch sees it, in place of the GPU of each worker."""
+    torch = pytest.importorskip("torch", reason="tensors need torch: pip install 'gramian[gpu]'")
+    return torch.device("cpu")
+
+
+def agree(found, known, tol):
+    """Two values of one problem differ by at most the sum of the certified gaps."""
+    gaps = known.certificate_.gap + found.certificate_.gap
+    apart = abs(found.result_.value - known.result_.value)
+    assert apart <= gaps + 1e-9 * abs(known.result_.value)
+    assert found.certificate_.relative_gap <= max(tol, 1e-9)
+
+
+PLACES = ["device", "cluster", "devices of workers"]
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", [*CASES])
 def test_blocks_and_clusters_give_the_local_result(name, place, monkeypatch):
     data, options = CASES[name]
     known = at_home(name)
-    if place == "cluster":
-        found = getattr(gd, name)(**options).fit(*placed(data()))
-    else:
-        torch = pytest.importorskip(
-            "torch", reason="tensors need torch: pip install 'gramian[gpu]'"
-        )
+    if place != "cluster":
+        options = options | {"device": of_workers()}
+    if place == "device":
         if name not in NOT_STREAMED:
             monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", NO_ROOM)
-        found = HOME[name](**options, device=torch.device("cpu")).fit(*data())
-    gaps = known.certificate_.gap + found.certificate_.gap
-    apart = abs(found.result_.value - known.result_.value)
-    assert apart <= gaps + 1e-9 * abs(known.result_.value)
-    assert found.certificate_.relative_gap <= max(options.get("tol", 0.0), 1e-9)
-    at_home_again = found.at_home() if place == "cluster" else found
+        found = HOME[name](**options).fit(*data())
+    else:
+        found = getattr(gd, name)(**options).fit(*placed(data()))
+    agree(found, known, options.get("tol", 0.0))
+    at_home_again = found if place == "device" else found.at_home()
     assert type(at_home_again) is type(known)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", [*TUPLES])
+def test_pairs_and_triplets_in_blocks_give_the_local_result(name, place, monkeypatch):
+    data, method, options = TUPLES[name]
+    known, given = tuples_at_home(name), data()
+    if place != "cluster":
+        options = options | {"device": of_workers()}
+    if place == "device":
+        monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", NO_ROOM)
+        found = getattr(HOME[name](**options), method)(*given)
+    else:
+        table = da.from_array(given[0], chunks=(40, *given[0].shape[1:]))
+        found = getattr(getattr(gd, name)(**options), method)(table, *given[1:])
+    agree(found, known, options["tol"])
+    assert found.n_features_in_ == known.n_features_in_
+    for attribute in ("mu_", "floor_", "ridge_", "lam_"):
+        if hasattr(known, attribute):
+            assert getattr(found, attribute) == pytest.approx(getattr(known, attribute), rel=1e-6)
+    if method == "fit_pairs":
+        assert found.threshold_ == pytest.approx(known.threshold_, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64])

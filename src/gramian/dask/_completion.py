@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.arrays.places import norm
+from gramian.arrays.places import host, norm
+from gramian.dask._objective import placed
 from gramian.dask._ratings import ClusterRatings, RatingBlock
 from gramian.dask._spread import SpreadMatrix, spread
 from gramian.linalg import conjugate_gradient
@@ -57,6 +58,8 @@ class CompletionModel:
     ridge: float | None
     rows: Array
     cols: Array
+    device: Any = None
+    """Where each worker evaluates its blocks; sweeps and products with B are on its processor."""
 
 
 class Told(NamedTuple):
@@ -349,11 +352,7 @@ class Scene:
         shape = self.block.rows, sum(b - a for a, b in self.reached)
         return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
 
-    @cached_property
-    def z(self) -> Array:
-        return self.map.bilinear(self.X, self.X)
-
-    def part(self, c: Array | None, *, targets: bool = True) -> Composite:
+    def part(self, c: Array | None, *, targets: bool = True) -> Any:
         """F of the block for the offsets c of all items; with targets=False the targets are 0."""
         block, model = self.block, self.model
         embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
@@ -368,17 +367,22 @@ class Scene:
                 values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
                 scale=embedding.sides, weight=block.weights, centre=mean, columns=self.own(c),
             )  # fmt: skip
-        return Composite(self.map, loss)
+        return placed(Composite(self.map, loss), model.device)
+
+    def at(self, part: Any) -> Any:
+        """z of the block."""
+        X = part.place.put(self.X)
+        return part.map.bilinear(X, X)
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """The entries of the items that occur in the block."""
         return np.concatenate([items[a:b] for a, b in self.reached])
 
-    def column_sums(self, part: Composite, z: Array) -> Array:
+    def column_sums(self, part: Any, z: Any) -> Array:
         """The weighted sums of the residuals over users, for all items; 0 without offsets."""
         found, at = np.zeros(self.model.cols.size), 0
         if isinstance(part.loss, SquaredWithOffsets):
-            own = part.loss.column_sums(z)
+            own = host(part.loss.column_sums(z))
             for a, b in self.reached:
                 found[a:b] = own[at : at + b - a]
                 at += b - a
@@ -403,7 +407,7 @@ def _in_scene(
 def _look(scene: Scene, c: Array | None) -> Array:
     """The sums over a block as one array: its scalars, then the residual sums of the items."""
     part = scene.part(c)
-    image = part.image(scene.X)
+    image = part.image(part.place.put(scene.X))
     w = part.dual(image)
     support = part.dual_support(w)
     assert support.shrunk is not None
@@ -414,18 +418,19 @@ def _look(scene: Scene, c: Array | None) -> Array:
 
 
 def _column_sums(scene: Scene, c: Array, targets: bool) -> Array:
-    return scene.column_sums(scene.part(c, targets=targets), scene.z)
+    part = scene.part(c, targets=targets)
+    return scene.column_sums(part, scene.at(part))
 
 
 def _row_offsets(scene: Scene, c: Array) -> Array:
-    loss: Any = scene.part(c).loss
-    found: Array = loss.offsets(scene.z)[0]
-    return found
+    part = scene.part(c)
+    return host(part.loss.offsets(scene.at(part))[0])
 
 
 def _residual(scene: Scene, c: Array | None) -> sp.csr_array:
     """The block ½G of 𝒜*(w) among all items."""
-    G = scene.map.matrix(0.5 * scene.part(c).loss.gradient(scene.z))
+    part = scene.part(c)
+    G = scene.map.matrix(0.5 * host(part.loss.gradient(scene.at(part))))
     items = scene.own(np.arange(scene.model.cols.size)).astype(np.int32)
     shape = scene.block.rows, scene.model.cols.size
     return sp.csr_array((G.data, items[G.indices], G.indptr), shape=shape)
