@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gramian import metric as home
 from gramian.constraints import plainly
-from gramian.dask._base import LazyTransform
+from gramian.dask._base import OnWorkers
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample, refuse_mixed, same_columns, samples
 from gramian.metric._selection import raw_keys, weigh
@@ -132,7 +132,7 @@ def spread(model: Any, X: Any, y: Any) -> tuple[Cluster, list[Any], Spread]:
     return cluster, shards, found
 
 
-class KTA(LazyTransform, home.KTA):
+class KTA(OnWorkers, home.KTA):
     """`gramian.metric.KTA` for Dask collections, or Parquet or NPZ files: one pass over the data.
 
     Parameters, fitted attributes and certificate are those of `gramian.metric.KTA`. `fit(X, y)`
@@ -179,7 +179,7 @@ class KTA(LazyTransform, home.KTA):
         return self.path_.value
 
 
-class LinearSeparation(LazyTransform, home.LinearSeparation):
+class LinearSeparation(OnWorkers, home.LinearSeparation):
     """`gramian.metric.LinearSeparation` for Dask collections or files: two passes over the data.
 
     The first pass computes the sizes of the classes, the second weights each sample by the size of

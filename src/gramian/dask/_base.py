@@ -64,6 +64,10 @@ class LazyTransform(OnCluster):
             raise ValueError(f"{next(iter(options))} is for samples in memory: compute them first")
         return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
 
+
+class OnWorkers(LazyTransform):
+    """A mixin for a metric learner whose data stay on the workers."""
+
     def _minimize(self, problem: Any, *, init: Any = None, **changes: Any) -> Any:
         """`gramian.minimize` with the parameters of the estimator; its bar shows the traffic.
 

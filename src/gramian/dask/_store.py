@@ -191,8 +191,8 @@ def store(
     if not weight > 0:
         raise ValueError("every sample_weight is zero: nothing is left to fit")
     return ClusterRatings(
-        cluster, *stored, row_ids, col_ids, int(stored[0].counts.sum()), sum(facts["total"]),
-        weight, (min(facts["low"]), max(facts["high"])), sum(facts["mark"]), seed, names,
+        cluster, stored[0], stored[1], row_ids, col_ids, int(stored[0].counts.sum()),
+        sum(facts["total"]), weight, (min(facts["low"]), max(facts["high"])), sum(facts["mark"]), seed, names,
     )  # fmt: skip
 
 
@@ -311,7 +311,9 @@ def _gathered(
     starts = np.searchsorted(own, np.arange(end - begin + 1, dtype=own.dtype)).astype(np.int64)
     numbers = values.astype(float)
     omega = np.ones(values.size) if weights is None else weights
-    mark = crc32(across.astype(np.int32), crc32(starts, crc32(numbers)))
+    mark = 0
+    for part in (starts, across, numbers):
+        mark = crc32(part.tobytes(), mark)
     return RatingBlock(starts, neighbour, values, held, weights), {
         "reached": reached, "counts": np.diff(starts), "repeated": repeated, "example": example,
         "mark": mark, "total": float(omega @ numbers), "weight": float(omega.sum()),

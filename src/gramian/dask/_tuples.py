@@ -19,6 +19,7 @@ from scipy.special import softmax
 
 from gramian import metric as home
 from gramian.dask._alignment import Spread, spread_of
+from gramian.dask._base import OnWorkers
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample, filled, tuples
 from gramian.dask._driver import OnDriver
@@ -68,11 +69,11 @@ class Tuples:
 
     def gram(self, R: Array | None = None) -> Dense:
         """The scatter of the vectors, in the coordinates of R."""
-        gram = self.found.moments(center=True).gram
-        return gram if R is None else Dense(R.T @ gram.dense() @ R, lower=0.0)
+        gram = self.found.moments(center=True).gram.dense()
+        return Dense(gram if R is None else R.T @ gram @ R, lower=0.0)
 
 
-class OfTuples(OnDriver):
+class OfTuples(OnWorkers, OnDriver):
     """A metric learner of pairs or triplets on the workers."""
 
     def _tuples(self, given: Any, width: int, X: Any, same: Any = None) -> Tuples:
