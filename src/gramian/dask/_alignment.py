@@ -128,7 +128,7 @@ def spread(model: Any, X: Any, y: Any) -> tuple[Cluster, list[Any], Spread]:
     model.classes_, model.n_features_in_ = found.classes, found.mean.size
     if found.names is not None and all(isinstance(name, str) for name in found.names):
         model.feature_names_in_ = found.names
-    model._check(found.count)
+    model._check_sizes(found.count)
     return cluster, shards, found
 
 

@@ -192,7 +192,8 @@ def store(
         raise ValueError("every sample_weight is zero: nothing is left to fit")
     return ClusterRatings(
         cluster, stored[0], stored[1], row_ids, col_ids, int(stored[0].counts.sum()),
-        sum(facts["total"]), weight, (min(facts["low"]), max(facts["high"])), sum(facts["mark"]), seed, names,
+        sum(facts["total"]), weight, (min(facts["low"]), max(facts["high"])), sum(facts["mark"]),
+        seed, names,
     )  # fmt: skip
 
 

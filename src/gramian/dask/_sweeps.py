@@ -207,15 +207,14 @@ def to_a_gap(model: Any, problem: Problem, factor: Any) -> Result:
                 if status is not None:
                     break
             else:
-                columns = min(2 * factor.columns, most)
                 if left == 0:
                     status = Status.MAX_ITER
-                elif model.rank is not None or columns == factor.columns:
+                elif model.rank is not None or factor.columns >= most:
                     status = Status.LOCAL
                 else:
                     halves: ShardedHalves = halves_of(problem.objective)
-                    wide = halves.widened(halves.state(factor), columns, sweeps.rng)
-                    factor = halves.factor(wide)
+                    columns, state = min(2 * factor.columns, most), halves.state(factor)
+                    factor = halves.factor(halves.widened(state, columns, sweeps.rng))
     finally:
         if bar is not None:
             bar.close()

@@ -64,7 +64,14 @@ class Tuples:
         nodes = self.cluster.each(name, function, self.shards, *columns)
         return np.concatenate(self.cluster.gather(nodes))
 
-    def whitening(self, scatter: Array, ridge: float) -> Array:
+    @property
+    def numbered(self) -> Array:
+        """Numbers of the distinct vectors in place of samples: checks compare them only."""
+        return np.arange(self.found.count, dtype=float)[:, None]
+
+    def whitening(self, mask: NDArray[np.bool_], ridge: float) -> Array:
+        """R of the whitening by the scatter of the first two vectors of some tuples."""
+        scatter = self.cluster.sum("scatter", _scatter, self.shards, self.split(mask))
         return scatter_whitening(0.5 * (scatter + scatter.T), ridge).matrix
 
     def gram(self, R: Array | None = None) -> Dense:
@@ -87,6 +94,7 @@ class OfTuples(OnWorkers, OnDriver):
             raise ValueError(
                 f"a cluster learns without shrinkage: pass shrinkage=0, not {model.shrinkage!r}"
             )
+        model._check_parameters()
         model._forget("path_", "classes_", "threshold_", "same_values_", "feature_names_in_")
         model.shrinkage_, cluster = 0.0, Cluster()
         shards = cluster.keep(tuples(cluster, given, width, same))
@@ -95,11 +103,8 @@ class OfTuples(OnWorkers, OnDriver):
         keys = np.concatenate(cluster.gather(cluster.each("keys", _keys, shards)))
         points, indices = np.unique(keys, return_inverse=True)
         found, indices = replace(found, count=points.size), indices.reshape(-1, width)
-        if width == 3:
-            check_triplets(np.arange(points.size)[:, None], indices)
         model.n_features_in_ = found.mean.size
         model._check_sizes(found.count)
-        model._check(found.count)
         return Tuples(cluster, shards, sizes, found, indices)
 
 
@@ -113,12 +118,11 @@ class LMNN(OfTuples, home.LMNN):
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
         """Learn the metric from triplets (anchor, same, other): S are their pairs, each once."""
         given = self._tuples(triplets, 3, X)
+        check_triplets(given.numbered, given.indices)
         self.ridge_ = ridge_for(self.ridge, given.found.like)
         first = np.zeros(len(given.indices), dtype=bool)
         first[np.unique(given.indices[:, :2], axis=0, return_index=True)[1]] = True
-        cluster, targets = given.cluster, given.split(first)
-        scatter = cluster.sum("scatter", _scatter, given.shards, targets)
-        R = given.whitening(scatter, self.ridge_)
+        R, cluster = given.whitening(first, self.ridge_), given.cluster
         shared = cluster.shared("whitening", R)
         parts = given.each("triplets", _squared, float(self.lam), shared, self.device)
         problem = Problem(
@@ -147,12 +151,11 @@ class DMLEig(OfTuples, home.DMLEig):
             raise ValueError("kernels need all samples in memory: use gramian.metric.DMLEig")
         given = self._tuples(pairs, 2, X, same)
         same = given.gathered("marks", _marks)
-        split_pairs(np.arange(given.found.count)[:, None], given.indices, same)
+        split_pairs(given.numbered, given.indices, same)
         cluster, alike = given.cluster, marks(same, same.size)
         self.ridge_ = ridge_for(self.ridge, given.found.like)
         self.floor_ = floor_for(self.floor, given.found.like, self.rank)
-        scatter = cluster.sum("scatter", _scatter, given.shards, given.split(alike))
-        R = given.whitening(scatter, self.ridge_)
+        R = given.whitening(alike, self.ridge_)
         R = R @ np.linalg.eigh(given.gram(R).dense())[1]
         there, far = cluster.shared("whitening", R), np.flatnonzero(~alike)
         plain = given.gathered("distances", _distances, there)[far] / R.shape[1]
@@ -195,6 +198,7 @@ class TripletMetric(OfTuples, home.TripletMetric):
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other) of vectors."""
         given = self._tuples(triplets, 3, X)
+        check_triplets(given.numbered, given.indices)
 
         def objective(lam: float) -> Sum:
             parts = given.each("triplets", _hinged, lam, self.mu, self.device)
