@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("dask", reason="gramian[dask] is not installed")
 pytest.importorskip("distributed", reason="gramian[dask] is not installed")
 
+import dask
 import dask.array as da
 import pandas as pd
 from distributed import Client, LocalCluster
@@ -110,6 +111,7 @@ def test_errors_of_the_cluster_become_cluster_errors():
 
     for error, told in (
         (KilledWorker("gramian-gradient-1", None, 3), "lost with 4 workers"),
+        (KilledWorker("gramian-read-7-0f", None, 3), "the task of partition 7 was lost"),
         (KeyError("gramian-piece-1"), "ran out of memory"),
         (CommClosedError("closed"), "connection to the Dask scheduler was lost"),
         (OSError(28, "No space left on device"), "free disk space"),
@@ -163,6 +165,27 @@ def test_retry_waits_until_the_client_is_updated(monkeypatch):
     client = Late()
     Cluster(client=client)._wait([Lost()])
     assert client.tried == 1
+
+
+@pytest.mark.slow
+def test_error_names_a_partition_that_workers_ran_out_of_memory_with(tmp_path, monkeypatch):
+    """The second of three files needs more memory than a worker has.
+
+    The scheduler attributes the death of a worker to all tasks that it was given.
+    """
+    monkeypatch.setattr("gramian.dask._cluster.TRIES", 0)
+    for k, rows in enumerate((20, 6_000_000, 20)):
+        np.savez_compressed(tmp_path / f"{k}.npz", X=np.zeros((rows, 20)), y=np.arange(rows) % 2)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="600MB", dashboard_address=":0",
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster),
+        pytest.raises(gd.ClusterError, match=r"the task of partition \d was lost .* memory"),
+    ):  # fmt: skip
+        gd.KTA(lam=0.01).fit(str(tmp_path), "y")
 
 
 def test_cluster_without_workers_raises_an_error(monkeypatch):

@@ -213,13 +213,13 @@ def test_rejects_contradictory_pairs_and_triplets(wine):
         with pytest.raises(ValueError, match=told):
             gd.DMLEig().fit_pairs(chunked(pairs, 20), marks)
     both = np.vstack([pairs, pairs[:1, ::-1]])
-    with pytest.raises(ValueError, match="contradictory pairs: 1"):
+    with pytest.raises(ValueError, match=r"contradictory pairs: pairs\[0\]"):
         gd.DMLEig().fit_pairs(chunked(both, 20), np.append(same, False))
     triplets = X[gm.constraints.random_triplets(y, 30, random_state=0)]
     turned = np.vstack([triplets, triplets[:1, [0, 2, 1]]])
-    with pytest.raises(ValueError, match="contradictory triplets: 1"):
+    with pytest.raises(ValueError, match="contradictory triplets"):
         gd.LMNN().fit_triplets(chunked(turned, 20))
-    with pytest.raises(ValueError, match="no metric can tell them apart"):
+    with pytest.raises(ValueError, match="one point as anchor and as other"):
         gd.LMNN().fit_triplets(chunked(triplets[:, [0, 1, 0]], 20))
 
 
@@ -301,8 +301,6 @@ def test_rejects_unreadable_ratings(ratings, tmp_path):
     given = dd.from_pandas(ratings, npartitions=2)
     with pytest.raises(ValueError, match="duplicates must be one of"):
         fitted(given, duplicates="first")
-    with pytest.raises(ValueError, match="leave device='cuda' out"):
-        fitted(given, device="cuda")
 
 
 def test_rejects_weights_that_do_not_match_the_ratings(ratings):

@@ -88,26 +88,85 @@ def placed(data):
     return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
 
 
-@pytest.mark.parametrize("place", ["device", "cluster"])
+def triplets():
+    X, y = samples()
+    return (X[:, :5][gm.constraints.random_triplets(y, 90, random_state=0)],)
+
+
+def pairs():
+    X, y = samples()
+    similar, other = gm.constraints.random_pairs(y, 60, random_state=0)
+    return X[:, :5][np.vstack([similar, other])], np.repeat([True, False], len(similar))
+
+
+TUPLES = {
+    "LMNN": (triplets, "fit_triplets", {"shrinkage": 0.0, "tol": 1e-2}),
+    "TripletMetric": (triplets, "fit_triplets", {"shrinkage": 0.0, "tol": 0.05}),
+    "DMLEig": (pairs, "fit_pairs", {"shrinkage": 0.0, "tol": 1e-2}),
+}
+
+
+@cache
+def tuples_at_home(name):
+    data, method, options = TUPLES[name]
+    return getattr(HOME[name](**options), method)(*data())
+
+
+def of_workers():
+    """The processor, as torch sees it, in place of the GPU of each worker."""
+    torch = pytest.importorskip("torch", reason="tensors need torch: pip install 'gramian[gpu]'")
+    return torch.device("cpu")
+
+
+def agree(found, known, tol):
+    """Two values of one problem differ by at most the sum of the certified gaps."""
+    gaps = known.certificate_.gap + found.certificate_.gap
+    apart = abs(found.result_.value - known.result_.value)
+    assert apart <= gaps + 1e-9 * abs(known.result_.value)
+    assert found.certificate_.relative_gap <= max(tol, 1e-9)
+
+
+PLACES = ["device", "cluster", "devices of workers"]
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", [*CASES])
 def test_blocks_and_clusters_give_the_local_result(name, place, monkeypatch):
     data, options = CASES[name]
     known = at_home(name)
-    if place == "cluster":
-        found = getattr(gd, name)(**options).fit(*placed(data()))
-    else:
-        torch = pytest.importorskip(
-            "torch", reason="tensors need torch: pip install 'gramian[gpu]'"
-        )
+    if place != "cluster":
+        options = options | {"device": of_workers()}
+    if place == "device":
         if name not in NOT_STREAMED:
             monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", NO_ROOM)
-        found = HOME[name](**options, device=torch.device("cpu")).fit(*data())
-    gaps = known.certificate_.gap + found.certificate_.gap
-    apart = abs(found.result_.value - known.result_.value)
-    assert apart <= gaps + 1e-9 * abs(known.result_.value)
-    assert found.certificate_.relative_gap <= max(options.get("tol", 0.0), 1e-9)
-    at_home_again = found.at_home() if place == "cluster" else found
+        found = HOME[name](**options).fit(*data())
+    else:
+        found = getattr(gd, name)(**options).fit(*placed(data()))
+    agree(found, known, options.get("tol", 0.0))
+    at_home_again = found if place == "device" else found.at_home()
     assert type(at_home_again) is type(known)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", [*TUPLES])
+def test_pairs_and_triplets_in_blocks_give_the_local_result(name, place, monkeypatch):
+    data, method, options = TUPLES[name]
+    known, given = tuples_at_home(name), data()
+    if place != "cluster":
+        options = options | {"device": of_workers()}
+    if place == "device":
+        monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", NO_ROOM)
+        found = getattr(HOME[name](**options), method)(*given)
+    else:
+        table = da.from_array(given[0], chunks=(40, *given[0].shape[1:]))
+        found = getattr(getattr(gd, name)(**options), method)(table, *given[1:])
+    agree(found, known, options["tol"])
+    assert found.n_features_in_ == known.n_features_in_
+    for attribute in ("mu_", "floor_", "ridge_", "lam_"):
+        if hasattr(known, attribute):
+            assert getattr(found, attribute) == pytest.approx(getattr(known, attribute), rel=1e-6)
+    if method == "fit_pairs":
+        assert found.threshold_ == pytest.approx(known.threshold_, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64])
@@ -181,16 +240,43 @@ def nan_user(frame):
     return frame.assign(user=users)
 
 
-@pytest.mark.parametrize("name", ["NuclearCompletion", slow("MMMF")])
-@pytest.mark.parametrize("change", [nan_rating, infinite_rating, nan_user])
-def test_invalid_partition_of_ratings_raises_the_local_error(name, change):
-    whole = change(ratings().copy())
+def no_item(frame):
+    items = frame["item"].astype(object)
+    items.iloc[7] = None
+    return frame.assign(item=items)
+
+
+def text_rating(frame):
+    return frame.assign(rating=["good"] * len(frame))
+
+
+def large_rating(frame):
+    frame.iloc[4, 2] = 1e200
+    return frame
+
+
+BAD_RATINGS = [nan_rating, infinite_rating, nan_user, no_item, text_rating, large_rating]
+
+
+def refused(home, there, *, prefix="partition 1: ", until=None):
+    """Both raise one sentence; that of the cluster names the partition."""
     with pytest.raises(ValueError) as at_home:
-        HOME[name](lam=8.0).fit(whole)
-    sentence = str(at_home.value)
-    with pytest.raises(ValueError) as there:
-        getattr(gd, name)(lam=8.0).fit(spoilt(ratings(), change))
-    assert str(there.value) == f"partition 1: {sentence}"
+        home()
+    with pytest.raises(ValueError) as away:
+        there()
+    first, second = (str(one.value).splitlines()[0] for one in (at_home, away))
+    assert (
+        second[: until and len(prefix) + until]
+        == f"{prefix}{first}"[: until and len(prefix) + until]
+    )
+
+
+@pytest.mark.parametrize("name", ["NuclearCompletion", slow("MMMF")])
+@pytest.mark.parametrize("change", BAD_RATINGS)
+def test_invalid_partition_of_ratings_raises_the_local_error(name, change):
+    away = spoilt(ratings(), change)
+    alone = away.partitions[1].compute()  # positions are those within the partition
+    refused(lambda: HOME[name](lam=8.0).fit(alone), lambda: getattr(gd, name)(lam=8.0).fit(away))
 
 
 @pytest.mark.parametrize("name", ["KTA", slow("LMNN"), slow("DMLEig"), slow("NPKL")])
@@ -198,12 +284,85 @@ def test_invalid_partition_of_ratings_raises_the_local_error(name, change):
 def test_invalid_partition_of_samples_raises_the_local_error(name, bad):
     X, y = samples()
     X[25, 3] = bad
-    with pytest.raises(ValueError) as at_home:
-        HOME[name]().fit(X, y)
-    with pytest.raises(ValueError) as there:
-        getattr(gd, name)().fit(*placed((X, y)))
-    first = str(at_home.value).splitlines()[0]
-    assert str(there.value).splitlines()[0] == f"partition 1: {first}"
+    refused(lambda: HOME[name]().fit(X, y), lambda: getattr(gd, name)().fit(*placed((X, y))))
+
+
+@pytest.mark.parametrize("name", ["KTA", slow("LinearSeparation"), slow("LMNN")])
+@pytest.mark.parametrize("change", ["missing", "fraction"])
+def test_invalid_partition_of_labels_raises_the_local_error(name, change):
+    X, y = samples()
+    y = y.astype(float)
+    y[25] = np.nan if change == "missing" else 0.5
+    known, found = HOME[name](), getattr(gd, name)()
+    until = None if change == "missing" else len("Unknown label type: continuous.")
+    refused(lambda: known.fit(X, y), lambda: found.fit(*placed((X, y))), until=until)
+
+
+@pytest.mark.parametrize("name", [*TUPLES])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e80])
+def test_invalid_partition_of_tuples_raises_the_local_error(name, bad):
+    data, method, _ = TUPLES[name]
+    table, *same = data()
+    table[45, 1, 2] = bad
+    away = da.from_array(table, chunks=(40, *table.shape[1:]))
+    refused(
+        lambda: getattr(HOME[name](), method)(table, *same),
+        lambda: getattr(getattr(gd, name)(), method)(away, *same),
+    )
+
+
+def marked_twice(table, same):
+    return np.vstack([table, table[:1, ::-1]]), np.append(same, ~same[0])
+
+
+def with_itself(table, same):
+    table[50, 1] = table[50, 0]
+    return table, same
+
+
+def all_similar(table, same):
+    return table, np.ones_like(same)
+
+
+def zero_and_one(table, same):
+    return table, same.astype(int)
+
+
+@pytest.mark.parametrize("change", [marked_twice, with_itself, all_similar, zero_and_one])
+def test_invalid_pairs_raise_the_local_error(change):
+    """Pairs of several partitions are checked together; positions are those in the input."""
+    table, same = change(*pairs())
+    alone = change is zero_and_one  # several partitions are invalid: any of them may be named
+    away = da.from_array(table, chunks=(len(table) if alone else 40, *table.shape[1:]))
+    refused(
+        lambda: HOME["DMLEig"]().fit_pairs(table, same),
+        lambda: gd.DMLEig().fit_pairs(away, same),
+        prefix="partition 0: " if alone else "",
+    )
+
+
+@pytest.mark.parametrize("name", ["LMNN", "TripletMetric"])
+@pytest.mark.parametrize("order", [(0, 1, 0), (0, 0, 2), (0, 2, 1)])
+def test_invalid_triplets_raise_the_local_error(name, order):
+    (table,) = triplets()
+    table = np.vstack([table, table[60:61, list(order)]])
+    away = da.from_array(table, chunks=(40, *table.shape[1:]))
+    refused(
+        lambda: HOME[name]().fit_triplets(table),
+        lambda: getattr(gd, name)().fit_triplets(away),
+        prefix="",
+    )
+
+
+@pytest.mark.parametrize("kinds", [("int32", "uint16"), ("float64", "int32"), ("str", "category")])
+def test_ids_and_ratings_of_other_dtypes_give_the_local_result(kinds):
+    frame = ratings().astype({"user": kinds[0], "item": kinds[1], "rating": "float32"})
+    options = CASES["NuclearCompletion"][1]
+    found = gd.NuclearCompletion(**options).fit(dd.from_pandas(frame, npartitions=3))
+    known = HOME["NuclearCompletion"](**options).fit(frame)
+    assert found.row_ids_.tolist() == known.row_ids_.tolist()
+    assert found.col_ids_.tolist() == known.col_ids_.tolist()
+    agree(found, known, options["tol"])
 
 
 def test_error_names_an_invalid_file(tmp_path):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gramian import metric as home
 from gramian.constraints import plainly
-from gramian.dask._base import LazyTransform
+from gramian.dask._base import OnWorkers
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample, refuse_mixed, same_columns, samples
 from gramian.metric._selection import raw_keys, weigh
@@ -27,9 +27,6 @@ from gramian.problems.moments import Moments, class_sums, column_means, weighted
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
-
-FEW = 2000
-"""Number of samples up to which all are copied to the driver to select λ."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +76,8 @@ class Spread:
         return Moments(Dense(gram, lower=0.0), sums, self.counts, float(np.trace(gram)))
 
 
-def spread(cluster: Cluster, shards: list[Any]) -> Spread:
-    """One pass over the samples."""
-    found: Spread = cluster.sum("moments", spread_of, shards)
-    return found
-
-
-def spread_of(block: Sample) -> Spread:
-    """A block about its own mean."""
+def spread_of(block: Sample, device: Any = None) -> Spread:
+    """A block about its own mean; products are computed on a device of the worker."""
     if block.y is None:
         raise ValueError("y is required: a Dask array, or the name of a column")
     n, d = block.X.shape
@@ -99,7 +90,7 @@ def spread_of(block: Sample) -> Spread:
     mean = column_means(block.X) if n else np.zeros(d)
     X = about(block.X, mean)
     sums, counts = class_sums(X, places) if n else (np.zeros((d, 0)), np.zeros(0))
-    return Spread(n, mean, weighted_gram(X), classes, counts, sums, block.names)
+    return Spread(n, mean, weighted_gram(X, None, device), classes, counts, sums, block.names)
 
 
 def about(X: Any, mean: Array) -> Array:
@@ -108,15 +99,23 @@ def about(X: Any, mean: Array) -> Array:
     return np.asarray(dense, dtype=float) - mean
 
 
-def weighted(block: Sample, mean: Array, classes: Any, weights: Array) -> Array:
+def weighted(block: Sample, mean: Array, classes: Any, weights: Array, device: Any) -> Array:
     """Σ w (x − mean)(x − mean)ᵀ with the weight of each sample's class."""
-    return weighted_gram(about(block.X, mean), weights[np.searchsorted(classes, block.y)])
+    return weighted_gram(about(block.X, mean), weights[np.searchsorted(classes, block.y)], device)
 
 
-def take(model: Any, found: Spread) -> None:
-    """Set the fitted attributes that describe the samples; raise ValueError for invalid samples."""
-    if getattr(model, "class_weight", None) is not None:
+def spread(model: Any, X: Any, y: Any) -> tuple[Cluster, list[Any], Spread]:
+    """The blocks of samples and their moments, in one pass; sets the attributes that describe them.
+
+    Raises ValueError for invalid samples.
+    """
+    if model.class_weight is not None:
         raise ValueError("class_weight is not supported on a cluster: use gramian.metric instead")
+    model._check_parameters()
+    cluster = Cluster()
+    with cluster.in_time("the moments of the samples"):
+        shards = samples(cluster, X, y)
+        found: Spread = cluster.sum("moments", spread_of, shards, model.device)
     if not found.count:
         raise ValueError("X has no rows: every partition is empty")
     if found.classes.size < 2:
@@ -130,9 +129,10 @@ def take(model: Any, found: Spread) -> None:
     if found.names is not None and all(isinstance(name, str) for name in found.names):
         model.feature_names_in_ = found.names
     model._check_sizes(found.count)
+    return cluster, shards, found
 
 
-class KTA(LazyTransform, home.KTA):
+class KTA(OnWorkers, home.KTA):
     """`gramian.metric.KTA` for Dask collections, or Parquet or NPZ files: one pass over the data.
 
     Parameters, fitted attributes and certificate are those of `gramian.metric.KTA`. `fit(X, y)`
@@ -144,12 +144,7 @@ class KTA(LazyTransform, home.KTA):
         """Learn the metric from labelled samples."""
         if self.kernel is not None:
             raise ValueError("kernels need all samples in memory: use gramian.metric.KTA instead")
-        self._check_parameters()
-        cluster = Cluster()
-        with cluster.in_time("the moments of the samples"):
-            shards = samples(cluster, X, y)
-            found = spread(cluster, shards)
-        take(self, found)
+        cluster, shards, found = spread(self, X, y)
         data = found.moments(center=self.center)
         self.lam_ = self._by_path(cluster, shards, found, data)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
@@ -168,20 +163,15 @@ class KTA(LazyTransform, home.KTA):
         answers = cluster.gather(cluster.each("keys", _keys, shards, data.spectrum[1][:, -1], mean))
         keys, labels = (np.concatenate(part) for part in zip(*answers, strict=True))
         starts = np.concatenate([[0], np.cumsum([part[0].size for part in answers])])
-        whole: Array | None = None
 
         def rows_of(rows: Indices) -> Array:
-            if whole is not None:
-                return whole[rows]
             owner = np.searchsorted(starts, rows, side="right") - 1
             asked = [rows[owner == k] - starts[k] for k in range(len(shards))]
-            rows_found = np.empty((rows.size, mean.size))
+            chosen = np.empty((rows.size, mean.size))
             for k, part in enumerate(cluster.gather(cluster.each("rows", _some, shards, asked))):
-                rows_found[owner == k] = part - mean
-            return rows_found
+                chosen[owner == k] = part - mean
+            return chosen
 
-        every: Indices = np.arange(keys.size)
-        whole = rows_of(every) if keys.size <= FEW else None
         self.path_ = weigh(
             data, np.searchsorted(found.classes, labels), keys, rows_of,
             regularizer=self.regularizer, n_components=self.n_components, rank=self.rank,
@@ -189,7 +179,7 @@ class KTA(LazyTransform, home.KTA):
         return self.path_.value
 
 
-class LinearSeparation(LazyTransform, home.LinearSeparation):
+class LinearSeparation(OnWorkers, home.LinearSeparation):
     """`gramian.metric.LinearSeparation` for Dask collections or files: two passes over the data.
 
     The first pass computes the sizes of the classes, the second weights each sample by the size of
@@ -198,15 +188,10 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
 
     def fit(self, X: Any, y: Any) -> LinearSeparation:  # type: ignore[override]
         """Learn the metric from labelled samples."""
-        cluster = Cluster()
-        with cluster.in_time("the moments of the samples"):
-            shards = samples(cluster, X, y)
-            found = spread(cluster, shards)
-        take(self, found)
-        self._check(found.count)
+        cluster, shards, found = spread(self, X, y)
         rows = 2 * found.counts - found.count
         mean = cluster.shared("mean", found.mean)
-        gram = cluster.sum("scatter", weighted, shards, mean, found.classes, rows)
+        gram = cluster.sum("scatter", weighted, shards, mean, found.classes, rows, self.device)
         whole = found.sums.sum(axis=1)
         scatter = gram - 2 * found.sums @ found.sums.T + np.outer(whole, whole)
         scatter = Dense(0.5 * (scatter + scatter.T))

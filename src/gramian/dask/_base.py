@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import dask.array as da
 import numpy as np
@@ -31,37 +30,24 @@ class OnCluster(OwnErrstate):
         return made
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
-        """A method of the local model on every block of a Dask collection, evaluated lazily."""
+        """A method of the local model on every block of a Dask array or frame, evaluated lazily.
+
+        The partitions of a frame keep the names of their columns.
+        """
         empty = np.empty((0,) if columns is None else (0, columns), dtype=dtype)
-        if not isinstance(X, da.Array):
-            return self._of_frame(method, X, empty)
-        if X.ndim != 2:
-            raise ValueError(f"{method} takes a table of rows and columns, got shape {X.shape}")
-        rows = X.rechunk({1: -1})
-        chunks = (rows.chunks[0],) if columns is None else (rows.chunks[0], (columns,))
-        return rows.map_blocks(
-            _answer, self.at_home(), method, empty, name=f"gramian-{method}-{uuid4().hex}",
-            chunks=chunks, dtype=dtype, drop_axis=[1] if columns is None else None,
-            meta=empty[..., :0] if columns is not None else empty,
-        )  # fmt: skip
-
-    def _of_frame(self, method: str, X: Any, empty: Any) -> Any:
-        """The same for a frame; its partitions keep the names of their columns."""
+        sizes: Any = [np.nan] * X.npartitions
+        if isinstance(X, da.Array):
+            if X.ndim != 2:
+                raise ValueError(f"{method} takes a table of rows and columns, got shape {X.shape}")
+            X = X.rechunk({1: -1})
+            sizes = X.chunks[0]
         model = delayed(self.at_home(), pure=False, traverse=False)
-        answers = [delayed(_answer, pure=False)(part, model, method, empty)
-                   for part in X.to_delayed()]  # fmt: skip
-        shape = (np.nan, *empty.shape[1:])
+        answer, parts = delayed(_answer, pure=False), np.ravel(X.to_delayed())
+        lazy = [answer(part, model, method, empty) for part in parts]
         return da.concatenate([
-            da.from_delayed(answer, shape=shape, meta=empty) for answer in answers
+            da.from_delayed(part, (size, *empty.shape[1:]), meta=empty)
+            for part, size in zip(lazy, sizes, strict=True)
         ], allow_unknown_chunksizes=True)  # fmt: skip
-
-
-def refuse_device(model: Any) -> None:
-    """Raise ValueError if a device is set: workers compute on their CPUs."""
-    if model.device not in (None, "cpu"):
-        raise ValueError(
-            f"a cluster computes on the processors of workers: leave device={model.device!r} out"
-        )
 
 
 class LazyTransform(OnCluster):
@@ -77,6 +63,26 @@ class LazyTransform(OnCluster):
         if options:
             raise ValueError(f"{next(iter(options))} is for samples in memory: compute them first")
         return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
+
+
+class OnWorkers(LazyTransform):
+    """A mixin for a metric learner whose data stay on the workers."""
+
+    def _minimize(self, problem: Any, *, init: Any = None, **changes: Any) -> Any:
+        """`gramian.minimize` with the parameters of the estimator; its bar shows the traffic.
+
+        Data are on the `device` of each worker; the driver computes on its processor.
+        """
+        parts = problem.objective, *getattr(problem.objective, "parts", ())
+        cluster = next((part.cluster for part in parts if hasattr(part, "cluster")), None)
+        bar = None if cluster is None else bar_for(self, cluster, problem.name)
+        if bar is not None:
+            changes |= {"progress": False, "callback": bar}
+        try:
+            return super()._minimize(problem, init=init, device="cpu", **changes)  # type: ignore[misc]
+        finally:
+            if bar is not None:
+                bar.close()
 
 
 class MovingBar(ProgressBar):

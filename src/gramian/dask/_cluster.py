@@ -9,6 +9,7 @@ which tasks finish.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -72,8 +73,10 @@ def told_plainly() -> Iterator[None]:
     try:
         yield
     except KilledWorker as killed:
+        read = re.match(r"gramian-read-(\d+)-", str(killed.task))
+        which = f"of partition {read[1]}" if read else repr(killed.task)
         raise ClusterError(
-            f"the task {killed.task!r} was lost with {killed.allowed_failures + 1} workers, one "
+            f"the task {which} was lost with {killed.allowed_failures + 1} workers, one "
             "after another, most often because they ran out of memory: give workers more memory "
             f"or the data smaller partitions; {AGAIN}"
         ) from killed
@@ -201,7 +204,7 @@ class Cluster:
         self.traffic.tasks += count
         self.traffic.sent += sum(_inline(column, count) for column in columns)
         return [
-            node(name, function, *(c[k] if isinstance(c, list) else c for c in columns))
+            node(f"{name}-{k}", function, *(c[k] if isinstance(c, list) else c for c in columns))
             for k in range(count)
         ]
 

@@ -21,11 +21,19 @@ import scipy.sparse as sp
 from dask import delayed
 from dask.base import is_dask_collection
 from fsspec.core import has_magic, url_to_fs
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
 
-from gramian.arrays.samples import check_size, checked_samples, naming_text, refuse_odd_labels
+from gramian.arrays.samples import (
+    check_size,
+    checked_samples,
+    naming_text,
+    ready,
+    refuse_odd_labels,
+)
 from gramian.completion._reading import checked_values, checked_weights, refuse_missing
 from gramian.dask._cluster import Cluster
-from gramian.metric._input import marks as checked_marks
+from gramian.metric._input import NAMES, marks, refuse_continuous, vectors
 
 ENDINGS = (".parquet", ".npz")
 
@@ -64,35 +72,19 @@ def _known_ending(path: str) -> str:
 
 def read(path: str) -> Any:
     """A Parquet file as a frame, an NPZ file as a dict of arrays or as a sparse matrix."""
-    with open_file(path) as file:
+    with fsspec.open(path, "rb") as file:
         try:
-            return _parquet(file) if path.endswith(".parquet") else _npz(file)
+            if path.endswith(".parquet"):
+                frame = pd.read_parquet(file)
+                pa.default_memory_pool().release_unused()  # that it was decoded in
+                return frame
+            stored = np.load(file, allow_pickle=False)
+            if "format" not in stored.files:
+                return {name: stored[name] for name in stored.files}
+            file.seek(0)
+            return sp.csr_array(sp.load_npz(file))  # whatever format it was saved in
         except (ValueError, KeyError, EOFError, BadZipFile) as reason:
             raise ValueError(f"{path} cannot be read: {reason}") from reason
-
-
-def _parquet(file: Any) -> pd.DataFrame:
-    """Read a Parquet file, and release the memory pool that it was decoded in."""
-    frame = pd.read_parquet(file)
-    pa.default_memory_pool().release_unused()
-    return frame
-
-
-def _npz(file: Any) -> Any:
-    stored = np.load(file, allow_pickle=False)
-    if "format" not in stored.files:
-        return {name: stored[name] for name in stored.files}
-    file.seek(0)
-    return sp.csr_array(sp.load_npz(file))  # whatever format it was saved in
-
-
-def open_file(path: str) -> Any:
-    """Open a local or remote file for reading."""
-    return fsspec.open(path, "rb")
-
-
-NAMES = {2: "pairs", 3: "triplets"}
-"""Array names in NPZ files, by the number of vectors in each tuple."""
 
 
 class Sample:
@@ -119,23 +111,19 @@ def sample_of(raw: Any, labels: Any, column: str | None) -> Sample:
         raise ValueError(f"y={column!r} names a column, and X has none: pass y as a Dask array")
     with naming_text(raw):
         X = checked_samples(raw, ensure_min_samples=0, input_name="X")
-    y = None if labels is None else np.asarray(labels)
-    if y is not None:
-        _check_labels(y, X.shape[0])
-    return Sample(X, y, names)
+    return Sample(X, None if labels is None else _checked_labels(labels, X.shape[0]), names)
 
 
-def _check_labels(y: Any, count: int) -> None:
+def _checked_labels(given: Any, count: int) -> NDArray[Any]:
+    """The classes of a block, with the errors of an estimator outside `gramian.dask`."""
+    y = np.asarray(given)
     refuse_odd_labels(y)
     if y.shape != (count,):
         raise ValueError(f"a block has {count} samples and labels of shape {y.shape}")
-    if y.dtype.kind == "f":
-        if np.any(np.isnan(y)):
-            raise ValueError("y contains NaN: leave out the samples that have no label")
-        if np.any(y != np.floor(y)):
-            raise ValueError(
-                "y has numbers with fractions, which are no classes: Unknown label type"
-            )
+    if count:
+        assert_all_finite(y, input_name="y")
+        refuse_continuous(y)
+    return y
 
 
 def _named(raw: Any, column: str, names: list[Any]) -> Any:
@@ -144,53 +132,36 @@ def _named(raw: Any, column: str, names: list[Any]) -> Any:
     return raw[column]
 
 
-def tuples_of(raw: Any, marks: Any, width: int) -> tuple[Any, Any]:
+def tuples_of(raw: Any, same: Any, width: int) -> tuple[Any, Any]:
+    """Validated (t, width, d) vectors in float64, and the marks of pairs."""
     if isinstance(raw, dict):
-        marks = raw.get("same", marks)
+        same = raw.get("same", same)
         raw = _named(raw, NAMES[width], sorted(raw))
-    table = np.asarray(raw, dtype=float)
-    if table.ndim != 3 or table.shape[1] != width:
-        raise ValueError(
-            f"a block must have shape (t, {width}, n_features), vectors and no indices: "
-            f"got {table.shape}"
-        )
-    if not np.all(np.isfinite(table)):
-        raise ValueError("pairs and triplets must not contain NaN or infinity")
-    if width == 3 and np.any(np.all(table[:, 0] == table[:, 2], axis=1)):
-        raise ValueError(
-            "a triplet has one vector as anchor and as other: no metric can tell them apart. "
-            "Leave it out"
-        )
-    if marks is None:
-        return table, None
-    same = np.asarray(marks)
-    checked_marks(same, len(table))
-    return table, same
-
-
-def triple_of(*arrays: Any) -> tuple[Any, ...]:
-    return _checked_ratings(*(np.asarray(part) for part in arrays))
+    if np.ndim(raw) != 3 or len(raw):  # an empty partition is valid
+        raw = ready(vectors(raw, width), NAMES[width])
+    if same is not None:
+        same = np.asarray(same)
+        marks(same, len(raw))
+    return np.asarray(raw, dtype=float), same
 
 
 def ratings_of(raw: Any, columns: Any) -> tuple[Any, ...]:
-    if isinstance(raw, dict):
-        raw = pd.DataFrame(raw)
-    if not isinstance(raw, pd.DataFrame):
+    """The columns of user, item, rating and perhaps weight of a frame or an NPZ file."""
+    if not isinstance(raw, (dict, pd.DataFrame)):
         raise ValueError("ratings are a frame with a user, an item and a rating in each row")
-    names = list(raw.columns)
-    return _checked_ratings(*(_named(raw, column, names).to_numpy() for column in columns))
+    return checked_ratings(*(_named(raw, column, list(raw)) for column in columns))
 
 
-def _checked_ratings(rows: Any, cols: Any, values: Any, weights: Any = None) -> tuple[Any, ...]:
-    if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
+def checked_ratings(*given: Any) -> tuple[Any, ...]:
+    """Validated rows, columns, values and weights, if there are any."""
+    rows, cols, values = arrays = tuple(np.asarray(part) for part in given[:3])
+    if len({part.shape for part in arrays}) > 1 or rows.ndim != 1:
         raise ValueError("users, items and ratings must be as many")
     refuse_missing(rows, "row")
     refuse_missing(cols, "column")
     numbers = checked_values(values)
     check_size(numbers, "the ratings", least=0.0)
-    if weights is None:
-        return rows, cols, numbers
-    return rows, cols, numbers, checked_weights(weights, rows.size)
+    return rows, cols, numbers, *(checked_weights(part, rows.size) for part in given[3:])
 
 
 def in_partition(name: str, check: Any, *given: Any) -> Any:
@@ -246,32 +217,29 @@ def blocks(given: Any, name: str = "X") -> list[Any]:
 
 def samples(cluster: Cluster, X: Any, y: Any = None) -> list[Any]:
     """Blocks of samples with their labels: y is a Dask collection, an array, or a column's name."""
-    nodes = blocks(X)
-    if y is None or isinstance(y, str):
-        return _checked(cluster, sample_of, X, nodes, None, y)
-    labels = _beside(cluster, X, nodes, y, "y", "X")
-    return _checked(cluster, sample_of, X, nodes, labels, None)
+    nodes, column = blocks(X), y if isinstance(y, str) else None
+    labels = None if y is None or column else _beside(cluster, X, nodes, y, "y", "X")
+    return _checked(cluster, sample_of, X, nodes, labels, column)
 
 
-def tuples(cluster: Cluster, given: Any, width: int, marks: Any = None) -> list[Any]:
+def tuples(cluster: Cluster, given: Any, width: int, same: Any = None) -> list[Any]:
     """Blocks (t, width, d) of pairs or triplets of vectors, with a mark for each pair."""
-    nodes = blocks(given, NAMES[width])
-    labels = None
-    if marks is not None:
-        labels = _beside(cluster, given, nodes, marks, "same", NAMES[width])
-    return _checked(cluster, tuples_of, given, nodes, labels, width)
+    nodes, name = blocks(given, NAMES[width]), NAMES[width]
+    same = None if same is None else _beside(cluster, given, nodes, same, "same", name)
+    return _checked(cluster, tuples_of, given, nodes, same, width)
 
 
 def ratings(cluster: Cluster, X: Any, columns: Any = None, weights: Any = None) -> list[Any]:
     """Blocks (rows, cols, values), with weights if given, in the order of the input."""
     if not is_triple(X):
         return _checked(cluster, ratings_of, X, blocks(X), columns)
-    first = blocks(X[0], "rows")
-    others = [(X[1], "cols"), (X[2], "values")]
-    if weights is not None:
-        others.append((weights, "sample_weight"))
-    parts = [_beside(cluster, X[0], first, part, name, "rows") for part, name in others]
-    return _checked(cluster, triple_of, X[0], first, *parts)
+    first, others = blocks(X[0], "rows"), {"cols": X[1], "values": X[2], "sample_weight": weights}
+    parts = [
+        _beside(cluster, X[0], first, part, name, "rows")
+        for name, part in others.items()
+        if part is not None
+    ]
+    return _checked(cluster, checked_ratings, X[0], first, *parts)
 
 
 def _checked(cluster: Cluster, check: Any, given: Any, nodes: list[Any], *more: Any) -> list[Any]:

@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.arrays.places import norm
+from gramian.arrays.places import host, norm
+from gramian.dask._objective import placed
 from gramian.dask._ratings import ClusterRatings, RatingBlock
 from gramian.dask._spread import SpreadMatrix, spread
 from gramian.linalg import conjugate_gradient
@@ -57,6 +58,8 @@ class CompletionModel:
     ridge: float | None
     rows: Array
     cols: Array
+    device: Any = None
+    """Where each worker evaluates its blocks; sweeps and products with B are on its processor."""
 
 
 class Told(NamedTuple):
@@ -131,7 +134,7 @@ class Completed(Objective[RatedImage]):
             self.order,
             lambda V: self.residual(image).times(V) + half * V,
             lambda: self.residual(image).sparse().toarray() + half * np.eye(self.order),
-            lambda: RemoteBlock(half, self, image),
+            lambda: RemoteBlock(half, self.residual(image)),
             lambda: rounding_of_parts(
                 SparsePlusLowRank(self.order, half, self.residual(image).sparse())
             ),
@@ -286,20 +289,13 @@ class Residual:
 
 @dataclass(frozen=True)
 class RemoteBlock(Bipartite):
-    """[aI, B; Bᵀ, aI] with B on the workers: their sum BᵀB is sent to the driver.
+    """[aI, B; Bᵀ, aI] with a `Residual` B: the sum BᵀB of its blocks is sent to the driver."""
 
-    `block` is the objective, so that B is not computed before it is used.
-    """
-
-    image: Any = None
+    tall = True
 
     @property
     def order(self) -> int:
         return int(self.block.rated.shape[1])
-
-    @property
-    def tall(self) -> bool:
-        return True
 
     @property
     def forming(self) -> float:
@@ -307,7 +303,7 @@ class RemoteBlock(Bipartite):
         return float(np.sum(np.square(self.block.rated.users.counts, dtype=float))) / SPEED
 
     def smaller(self) -> Any:
-        return _Lifted(self.scale, self.block, self.image)
+        return _Lifted(self.scale, self.block, self.order)
 
 
 @dataclass(frozen=True)
@@ -315,20 +311,12 @@ class _Lifted:
     """a²I − BᵀB, formed from the sum over blocks if its entries are needed."""
 
     a: float
-    objective: Completed
-    image: RatedImage
-
-    @property
-    def order(self) -> int:
-        return self.objective.rated.shape[1]
+    residual: Residual
+    order: int
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.order, self.order
-
-    @property
-    def residual(self) -> Residual:
-        return self.objective.residual(self.image)
 
     def __matmul__(self, V: Array) -> Array:
         return self.a**2 * V - self.residual.gram_times(V)
@@ -342,7 +330,7 @@ class _Lifted:
     def slack(self) -> Array:
         """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, plus the rounding of a²."""
         k = np.diagonal(self.residual.gram)
-        longest = float(np.max(self.objective.rated.items.counts, initial=1))
+        longest = float(np.max(self.residual.rated.items.counts, initial=1))
         return rounded_sum(longest) * k + 4 * UNIT * (self.a**2 + k)
 
 
@@ -364,11 +352,7 @@ class Scene:
         shape = self.block.rows, sum(b - a for a, b in self.reached)
         return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
 
-    @cached_property
-    def z(self) -> Array:
-        return self.map.bilinear(self.X, self.X)
-
-    def part(self, c: Array | None, *, targets: bool = True) -> Composite:
+    def part(self, c: Array | None, *, targets: bool = True) -> Any:
         """F of the block for the offsets c of all items; with targets=False the targets are 0."""
         block, model = self.block, self.model
         embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
@@ -383,17 +367,22 @@ class Scene:
                 values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
                 scale=embedding.sides, weight=block.weights, centre=mean, columns=self.own(c),
             )  # fmt: skip
-        return Composite(self.map, loss)
+        return placed(Composite(self.map, loss), model.device)
+
+    def at(self, part: Any) -> Any:
+        """z of the block."""
+        X = part.place.put(self.X)
+        return part.map.bilinear(X, X)
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """The entries of the items that occur in the block."""
         return np.concatenate([items[a:b] for a, b in self.reached])
 
-    def column_sums(self, part: Composite, z: Array) -> Array:
+    def column_sums(self, part: Any, z: Any) -> Array:
         """The weighted sums of the residuals over users, for all items; 0 without offsets."""
         found, at = np.zeros(self.model.cols.size), 0
         if isinstance(part.loss, SquaredWithOffsets):
-            own = part.loss.column_sums(z)
+            own = host(part.loss.column_sums(z))
             for a, b in self.reached:
                 found[a:b] = own[at : at + b - a]
                 at += b - a
@@ -418,7 +407,7 @@ def _in_scene(
 def _look(scene: Scene, c: Array | None) -> Array:
     """The sums over a block as one array: its scalars, then the residual sums of the items."""
     part = scene.part(c)
-    image = part.image(scene.X)
+    image = part.image(part.place.put(scene.X))
     w = part.dual(image)
     support = part.dual_support(w)
     assert support.shrunk is not None
@@ -429,18 +418,19 @@ def _look(scene: Scene, c: Array | None) -> Array:
 
 
 def _column_sums(scene: Scene, c: Array, targets: bool) -> Array:
-    return scene.column_sums(scene.part(c, targets=targets), scene.z)
+    part = scene.part(c, targets=targets)
+    return scene.column_sums(part, scene.at(part))
 
 
 def _row_offsets(scene: Scene, c: Array) -> Array:
-    loss: Any = scene.part(c).loss
-    found: Array = loss.offsets(scene.z)[0]
-    return found
+    part = scene.part(c)
+    return host(part.loss.offsets(scene.at(part))[0])
 
 
 def _residual(scene: Scene, c: Array | None) -> sp.csr_array:
     """The block ½G of 𝒜*(w) among all items."""
-    G = scene.map.matrix(0.5 * scene.part(c).loss.gradient(scene.z))
+    part = scene.part(c)
+    G = scene.map.matrix(0.5 * host(part.loss.gradient(scene.at(part))))
     items = scene.own(np.arange(scene.model.cols.size)).astype(np.int32)
     shape = scene.block.rows, scene.model.cols.size
     return sp.csr_array((G.data, items[G.indices], G.indptr), shape=shape)

@@ -116,8 +116,8 @@ class ClusterRatings:
     weight: float
     """Σ ω."""
     span: tuple[float, float]
-    check: float
-    """A checksum Σ χ v with a random number χ for each position."""
+    check: int
+    """A checksum of values and their positions."""
     seed: int
     """Which ratings are held out."""
     columns: Any = None

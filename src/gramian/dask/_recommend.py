@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import dask.array as da
@@ -15,11 +15,10 @@ from gramian import completion as home
 from gramian.common.memory import check_memory
 from gramian.common.random_state import generator
 from gramian.completion._quick import quick, swept
-from gramian.completion._ratings import Ids
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.completion._selection import Solved
 from gramian.completion._stored import StoredRows
-from gramian.dask._base import OnCluster, bar_for, refuse_device
+from gramian.dask._base import OnCluster, bar_for
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, CompletionModel
 from gramian.dask._ratings import ClusterRatings, Swept
@@ -31,7 +30,7 @@ from gramian.methods.quick import MIN_PROOF_SECONDS, PROOF_TIME_FRACTION
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
-from gramian.result import History, Result
+from gramian.result import History
 from gramian.solvers.auto import MIN_COMPLETION_ORDER
 
 Array = NDArray[np.floating]
@@ -70,7 +69,6 @@ class OfRatings(OnCluster, Kept):
         """
         model: Any = self
         model._check_parameters()
-        refuse_device(model)
         if factors is not None and not self._on_workers():
             raise ValueError(
                 'factors stay on the workers in NuclearCompletion with solver="auto" alone: leave '
@@ -149,16 +147,24 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         ratings: Any = rated
         return large and not (self.biases and ratings.flat)
 
-    def _ordered(self, ratings: Any) -> Any:
-        return AsStored(ratings) if ratings.remote else super()._ordered(ratings)
+    def _fit(self, ratings: Any) -> Any:
+        """Ratings on the workers are fitted in the order of their ids."""
+        if not ratings.remote:
+            return super()._fit(ratings)
+        self.__dict__.pop("path_", None)  # of an earlier fit
+        self._finish(ratings, self._solved(ratings))
+        self._rows, self._cols, self._known = ratings.row_ids, ratings.col_ids, ratings.known(KNOWN)
+        self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
+        return self
 
     def _problem(self, ratings: Any, lam: float, offsets: Offsets | None = None) -> Problem:
         if not ratings.remote:
             return super()._problem(ratings, lam, offsets)
         mean = (offsets or self._offsets(ratings)).mean
         ridge = float(self.bias_ridge) if self.biases else None
+        model = CompletionModel(mean, ridge, *self._scales(ratings), self.device)
         return Problem(
-            Completed(ratings, CompletionModel(mean, ridge, *self._scales(ratings)), lam),
+            Completed(ratings, model, lam),
             name=self._problem_name,
             formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
             variable="[P U; Uᵀ Q]",
@@ -217,31 +223,6 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         stored = isinstance(kept, StoredRows)
         parts: Any = parts_of(kept, scales) if stored else BlockEmbedding(*scales).halves(kept)
         return Factorization(parts[0], parts[1], replace(offsets, rows=rows, cols=cols))
-
-
-@dataclass(frozen=True)
-class AsStored:
-    """Ratings on the workers in the order of their ids; see `Canonical`."""
-
-    ratings: ClusterRatings
-
-    def averaged(self, result: Result) -> Result:
-        return result
-
-    def result(self, result: Result) -> Result:
-        return result
-
-    def restored(self, side: int, lines: Any) -> Any:
-        return lines
-
-    def offsets(self, side: int, lines: Any) -> Any:
-        return lines
-
-    def ids(self, side: int) -> Ids:
-        return self.ratings.ids(side)
-
-    def known(self) -> Any:
-        return self.ratings.known(KNOWN)
 
 
 def _predicted(frame: Any, model: Any) -> Any:

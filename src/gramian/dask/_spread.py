@@ -199,7 +199,7 @@ class SharedFolder:
 
     def _read(self, rated: ClusterRatings, written: Written, columns: int) -> SpreadMatrix:
         cluster, count = rated.cluster, len(rated.users.blocks)
-        made = cluster.keep(cluster.each("read", _whole, _files(rated, written.path)))
+        made = cluster.keep(cluster.each("load", _whole, _files(rated, written.path)))
         return SpreadMatrix(rated, made[:count], made[count:], columns, roots=frozenset({written}))
 
 

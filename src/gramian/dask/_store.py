@@ -13,14 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
+from zlib import crc32
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramian.arrays.cpu import counting_sort
-from gramian.completion._ratings import TABLE_RATIO, Ids
+from gramian.completion._ratings import Ids
 from gramian.completion._reading import (
     DUPLICATES,
     by_row,
@@ -29,12 +31,11 @@ from gramian.completion._reading import (
     rating_columns,
 )
 from gramian.completion._selection import HELD_OUT_SHARE
-from gramian.dask._cluster import Cluster
+from gramian.dask._cluster import Cluster, node
 from gramian.dask._collections import (
     files_of,
     is_files,
     is_triple,
-    open_file,
     ratings,
     refuse_mixed,
 )
@@ -75,62 +76,54 @@ def joined(pieces: list[Entries]) -> list[Any]:
             for parts in zip(*pieces, strict=True)]  # fmt: skip
 
 
-class PartitionPieces:
-    """The pieces of every partition, by side and group: futures on the workers."""
-
-    def __init__(
-        self, cluster: Cluster, split: list[Any], cuts: list[Indices], groups: list[Indices]
-    ) -> None:
-        self.cluster, self.cuts, self.groups = cluster, cuts, groups
-        self.pieces = [self._of_partition(one) for one in split]
-
-    def _of_partition(self, split: Any) -> list[list[Any]]:
-        """The pieces of one partition, requested together: a worker releases the partition before
-        it reads the next.
-        """
-        counts = [groups.size - 1 for groups in self.groups]
-        places = [(side, k) for side in (0, 1) for k in range(counts[side])]
-        sides, blocks = map(list, zip(*places, strict=True))
-        nodes = self.cluster.each("piece", _piece_of_side, [split] * len(places), sides, blocks)
-        kept = self.cluster.keep(nodes)
-        return [kept[: counts[0]], kept[counts[0] :]]
-
-    def of_side(self, side: int, batch: int) -> Iterator[list[Any]]:
-        """The pieces of each block in the order of the partitions, `batch` of which are joined.
-
-        The pieces of a group are released when they are used.
-        """
-        own, groups = self.cuts[side], self.groups[side]
-        for g in range(groups.size - 1):
-            pieces = [one[side][g] for one in self.pieces]
-            for one in self.pieces:
-                one[side][g] = None
-            inner = own[(own >= groups[g]) & (own <= groups[g + 1])]
-            if inner.size == 2:
-                yield pieces
-                continue
-            batches = [pieces[k : k + batch] for k in range(0, len(pieces), batch)]
-            made = [self._cut_again(one, inner) for one in batches]
-            yield from map(list, zip(*made, strict=True))
-
-    def _cut_again(self, pieces: list[Any], cuts: Indices) -> list[Any]:
-        (whole,) = self.cluster.each("regroup", _regrouped, [pieces], cuts)
-        places = list(range(cuts.size - 1))
-        nodes = self.cluster.each("piece", _piece, [whole] * len(places), places)
-        return self.cluster.keep(nodes)
+Pieces = list[list[list[Any]]]
+"""The pieces of every partition, by side and group: futures on the workers."""
 
 
-def _regrouped(pieces: list[Entries], cuts: Indices) -> list[Entries]:
-    return divided(tuple(joined(pieces)), cuts)
+def pieces_of(cluster: Cluster, split: list[Any], groups: list[Indices]) -> Pieces:
+    """The pieces of one partition are requested together: a worker releases the partition before
+    it reads the next.
+    """
+    count = groups[0].size - 1
+    sides = [0] * count + [1] * (groups[1].size - 1)
+    places = [*range(count), *range(groups[1].size - 1)]
+    made = [
+        cluster.keep(cluster.each("piece", _piece, [one] * len(places), sides, places))
+        for one in split
+    ]
+    return [[kept[:count], kept[count:]] for kept in made]
 
 
-def _piece_of_side(split: list[list[Entries]], side: int, k: int) -> Entries:
-    return _piece(split[side], k)
+def by_block(
+    cluster: Cluster, pieces: Pieces, side: int, own: Indices, groups: Indices, batch: int
+) -> Iterator[list[Any]]:
+    """The pieces of each block in the order of the partitions, `batch` of which are joined.
+
+    The pieces of a group are released when they are used.
+    """
+    for g in range(groups.size - 1):
+        parts = [one[side][g] for one in pieces]
+        for one in pieces:
+            one[side][g] = None
+        inner = own[(own >= groups[g]) & (own <= groups[g + 1])]
+        if inner.size == 2:
+            yield parts
+            continue
+        places, made = list(range(inner.size - 1)), []
+        for k in range(0, len(parts), batch):
+            (whole,) = cluster.each("regroup", _regrouped, [parts[k : k + batch]], inner)
+            nodes = cluster.each("piece", _piece, [whole] * len(places), 0, places)
+            made.append(cluster.keep(nodes))
+        yield from map(list, zip(*made, strict=True))
 
 
-def _piece(parts: list[Entries], k: int) -> Entries:
+def _regrouped(pieces: list[Entries], cuts: Indices) -> list[list[Entries]]:
+    return [divided(tuple(joined(pieces)), cuts)]
+
+
+def _piece(split: list[list[Entries]], side: int, k: int) -> Entries:
     """A copy of one piece: a view would keep the whole partition in memory."""
-    return tuple(None if field is None else field.copy() for field in parts[k])
+    return tuple(None if field is None else field.copy() for field in split[side][k])
 
 
 ENTRIES = 2_000_000
@@ -139,10 +132,6 @@ ENTRIES = 2_000_000
 FEW, SMALL = (2, 8), 100_000
 """Range of the minimum number of blocks, and ratings per block within it: enough tasks for several
 workers, but not many small ones."""
-
-MARK, MARKED = 7, 1 << 18
-"""Seed of the weights of the checksum that identifies the ratings, and the number of ratings summed
-at a time."""
 
 
 @dataclass(frozen=True)
@@ -177,26 +166,34 @@ def store(
     ids = cluster.keep([cluster.shared("names", side.names) for side in found])
     groups = [groups_of(one) for one in cuts]
     split = cluster.each("split", _split, shards, *ids, *groups, seed)
-    pieces = PartitionPieces(cluster, split, cuts, groups)
-    sides = []
-    for side, group in enumerate(groups):
-        piece = found[0].counts.sum() / (len(shards) * (group.size - 1))
+    pieces, stored, told = pieces_of(cluster, split, groups), [], []
+    for side, other in ((0, 1), (1, 0)):
+        piece = found[0].counts.sum() / (len(shards) * (groups[side].size - 1))
         batch = int(max(2, ENTRIES // max(piece, 1.0)))
-        sides.append(_stored(cluster, pieces, side, batch, duplicates))
+        parts = by_block(cluster, pieces, side, cuts[side], groups[side], batch)
+        made = []
+        for k, some in enumerate(parts):
+            own = cuts[side][k : k + 2]
+            made += cluster.keep([node("store", _gathered, some, own, cuts[other], duplicates)])
+        told.append(cluster.gather(cluster.each("count", itemgetter(1), made)))
+        blocks = cluster.keep(cluster.each("block", itemgetter(0), made))
+        reached, counts = ([one[name] for one in told[side]] for name in ("reached", "counts"))
+        stored.append(StoredSide(blocks, cuts[side], reached, np.concatenate(counts)))
     del pieces
-    facts = cluster.sum("count", _facts, sides[0][0], join=_join_facts)
-    if facts["repeated"] and duplicates == "error":
-        i, j = facts["example"]
+    facts = {name: [one[name] for one in told[0]] for name in told[0][0]}
+    repeated, weight = sum(facts["repeated"]), sum(facts["weight"])
+    if repeated and duplicates == "error":
+        i, j = next(pair for pair in facts["example"] if pair is not None)
         raise ValueError(
             f"row {row_ids.names[i]} and column {col_ids.names[j]} have several ratings, and "
-            f'{facts["repeated"]} are repetitions in all: pass duplicates="mean" or "last"'
+            f'{repeated} are repetitions in all: pass duplicates="mean" or "last"'
         )
-    if not facts["weight"] > 0:
+    if not weight > 0:
         raise ValueError("every sample_weight is zero: nothing is left to fit")
-    users, items = (_side(cluster, *made) for made in sides)
     return ClusterRatings(
-        cluster, users, items, row_ids, col_ids, facts["size"], facts["total"], facts["weight"],
-        facts["span"], facts["mark"], seed, names,
+        cluster, stored[0], stored[1], row_ids, col_ids, int(stored[0].counts.sum()),
+        sum(facts["total"]), weight, (min(facts["low"]), max(facts["high"])), sum(facts["mark"]),
+        seed, names,
     )  # fmt: skip
 
 
@@ -217,7 +214,7 @@ def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
             extra = () if weights is None else (weights,)
             return ("rows", "cols", "values", *extra), None
         try:
-            with open_file(first) as file:
+            with fsspec.open(first, "rb") as file:
                 empty = pq.read_schema(file).empty_table().to_pandas()
         except (FileNotFoundError, ValueError) as reason:
             raise ValueError(f"{first} cannot be read: {reason}") from reason
@@ -234,25 +231,6 @@ def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
         raise ValueError("ratings need the columns user, item and rating")
     chosen = tuple(empty.columns[k] for k in places)
     return (*chosen, *(() if weights is None else (weights,))), names_of(empty)
-
-
-def _stored(
-    cluster: Cluster, pieces: PartitionPieces, side: int, batch: int, duplicates: str
-) -> tuple[list[Any], Indices, Any]:
-    """The blocks of one side, each gathered from its pieces in the order of the partitions."""
-    own, other = pieces.cuts[side], pieces.cuts[1 - side]
-    blocks = [
-        cluster.keep(cluster.each("store", _gathered, [parts], own[k : k + 2], other, duplicates))
-        for k, parts in enumerate(pieces.of_side(side, batch))
-    ]
-    return [block for (block,) in blocks], own, other
-
-
-def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) -> StoredSide:
-    answers = cluster.gather(cluster.each("count", _reached, blocks))
-    reached, counts = zip(*answers, strict=True)
-    plain = cluster.keep(cluster.each("block", itemgetter("block"), blocks))
-    return StoredSide(plain, cuts, list(reached), np.concatenate(counts))
 
 
 def _cuts(counts: Indices) -> Indices:
@@ -283,14 +261,9 @@ def _counted(given: NDArray[Any]) -> Names:
 
 
 def _places(names: NDArray[Any], given: NDArray[Any]) -> Indices:
-    """The positions of given names among the sorted ones; by a lookup table for dense integers."""
-    if names.dtype.kind in "iu" and given.dtype.kind in "iu" and names.size:
-        first, last = int(names[0]), int(names[-1])
-        if last - first <= TABLE_RATIO * names.size and max(last, -first) < 2**62:
-            table = np.zeros(last - first + 1, dtype=np.intp)
-            table[names.astype(np.int64) - first] = np.arange(names.size)
-            return table[given.astype(np.int64) - first]
-    return np.searchsorted(names, given)
+    """The positions of given names among the sorted ones."""
+    own, place = Ids.of(given)
+    return np.searchsorted(names, own.names)[place]
 
 
 def _both(a: Any, b: Any) -> Any:
@@ -313,16 +286,18 @@ def _split(
     return [divided((i, j, *shared), row_cuts), divided((j, i, *shared), col_cuts)]
 
 
-def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) -> dict[str, Any]:
-    """A block from its pieces, sorted by row and column, with duplicate entries merged.
+def _gathered(
+    pieces: list[Any], ends: Indices, other: Indices, duplicates: str
+) -> tuple[RatingBlock, dict[str, Any]]:
+    """A block from its pieces, sorted by row and column, with duplicate entries merged, and facts.
 
     Uses 32-bit integers throughout to limit the memory of a worker to the pieces and the block.
     """
-    begin, width = int(cut[0]), int(other[-1])
+    begin, end, width = int(ends[0]), int(ends[1]), int(other[-1])
     weights: Array | None
     own, across, values, held, weights = _fields(pieces)
     own -= begin
-    order = by_row(own, across, int(cut[1]) - begin, width)
+    order = by_row(own, across, end - begin, width)
     own, across, values, held = own[order], across[order], values[order], held[order]
     weights = None if weights is None else weights[order]
     new = _differ(own, across)
@@ -333,13 +308,17 @@ def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) 
         kind = "mean" if duplicates == "error" else duplicates
         values, weights = merged(values, weights, np.flatnonzero(new), kind)
         own, across, held = own[new], across[new], held[new]
-    rows = np.arange(cut[1] - begin + 1, dtype=own.dtype)
     reached, neighbour = _among(across, other)
-    starts = np.searchsorted(own, rows).astype(np.int64)
-    return {
-        "block": RatingBlock(starts, neighbour, values, held, weights), "reached": reached,
-        "repeated": repeated, "example": example,
-        "mark": _mark(own, across, values, begin, width),
+    starts = np.searchsorted(own, np.arange(end - begin + 1, dtype=own.dtype)).astype(np.int64)
+    numbers = values.astype(float)
+    omega = np.ones(values.size) if weights is None else weights
+    mark = 0
+    for part in (starts, across, numbers):
+        mark = crc32(part.tobytes(), mark)
+    return RatingBlock(starts, neighbour, values, held, weights), {
+        "reached": reached, "counts": np.diff(starts), "repeated": repeated, "example": example,
+        "mark": mark, "total": float(omega @ numbers), "weight": float(omega.sum()),
+        "low": float(numbers.min(initial=np.inf)), "high": float(numbers.max(initial=-np.inf)),
     }  # fmt: skip
 
 
@@ -360,16 +339,6 @@ def _differ(own: Indices, across: Indices) -> NDArray[np.bool_]:
     return new
 
 
-def _mark(own: Indices, across: Indices, values: Array, begin: int, width: int) -> float:
-    """A checksum: the sum of the ratings with random weights of their positions."""
-    mark = 0.0
-    for start in range(0, own.size, MARKED):
-        part = slice(start, start + MARKED)
-        key = (own[part].astype(np.int64) + begin) * width + across[part]
-        mark += float(values[part] @ chance(key, MARK))
-    return mark
-
-
 def _among(columns: Indices, cuts: Indices) -> tuple[Indices, NDArray[np.int32]]:
     """The blocks of the other side that contain the columns (the first block if there are no
     columns), and the indices of the columns within the concatenation of these blocks.
@@ -382,28 +351,6 @@ def _among(columns: Indices, cuts: Indices) -> tuple[Indices, NDArray[np.int32]]
     begin = np.concatenate([[0], np.cumsum(np.where(present, sizes, 0))])[:-1]
     place = np.arange(cuts[-1]) + (begin - cuts[:-1])[block]
     return np.flatnonzero(present), place.astype(np.int32)[columns]
-
-
-def _reached(made: dict[str, Any]) -> tuple[Indices, Indices]:
-    return made["reached"], np.diff(made["block"].starts)
-
-
-def _facts(made: dict[str, Any]) -> dict[str, Any]:
-    block: RatingBlock = made["block"]
-    values = block.values.astype(float)
-    omega = np.ones(values.size) if block.weights is None else block.weights
-    ends = (float(values.min()), float(values.max())) if values.size else (np.inf, -np.inf)
-    return {
-        "size": values.size, "total": float(omega @ values), "weight": float(omega.sum()),
-        "span": ends, "repeated": made["repeated"], "example": made["example"],
-        "mark": made["mark"],
-    }  # fmt: skip
-
-
-def _join_facts(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    summed = {name: a[name] + b[name] for name in ("size", "total", "weight", "repeated", "mark")}
-    span = min(a["span"][0], b["span"][0]), max(a["span"][1], b["span"][1])
-    return summed | {"span": span, "example": a["example"] or b["example"]}
 
 
 def chance(keys: Indices, seed: int) -> Array:

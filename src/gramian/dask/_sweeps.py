@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import islice
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -83,43 +83,40 @@ class ShardedHalves:
 
     def refit_upper(self, state: SpreadMatrix, steps: int) -> None:
         """Improve P and b for fixed Q and c."""
-        nodes = self._refits(_refit_rows, state.upper, state.lower, self.rated.users, steps)
-        state.upper = self.rated.cluster.keep(nodes)
+        both = self._refits(state.upper, state.lower, self.rated.users, steps)
+        state.upper = self.rated.cluster.keep(self._parts(both, 1))
 
     def refit_lower(self, state: SpreadMatrix, steps: int) -> float:
         """Improve Q and c for fixed P and b; returns F before the update."""
-        rated, cluster = self.rated, self.rated.cluster
-        both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
+        rated, cluster, count = self.rated, self.rated.cluster, len(state.lower)
+        both = self._refits(state.lower, state.upper, rated.items, steps)
         before = cluster.each(
             "norm", _upper_penalty, state.upper, self.objective.model_there, rated.users.ends(),
-            self._penalties(),
+            self._penalties,
         )  # fmt: skip
-        asked = cluster.keep([
-            *cluster.each("half-sweep", itemgetter(1), both),
-            *cluster.each("loss", itemgetter(0), both),
-            *before,
-        ])  # fmt: skip
-        count = len(state.lower)
-        state.lower, answers = asked[:count], asked[count:]
-        value = float(sum(cluster.gather(answers)))
+        asked = cluster.keep([*self._parts(both, 1), *self._parts(both, 0), *before])
+        state.lower, value = asked[:count], float(sum(cluster.gather(asked[count:])))
         state.age += 1
         if state.age >= SWEEPS:
             state.__dict__.update(rated.home.replanted(state).__dict__)
         return value
 
+    @property
     def _penalties(self) -> tuple[float, float]:
         """λ and κ; κ is 1 without offsets."""
         ridge = self.objective.model.ridge
         return self.lam, 1.0 if ridge is None else ridge
 
-    def _refits(
-        self, function: Any, own: list[Any], other: list[Any], side: StoredSide, steps: int
-    ) -> list[Any]:
+    def _refits(self, own: list[Any], other: list[Any], side: StoredSide, steps: int) -> list[Any]:
+        """For each block of a side its part of F, and its new rows."""
+        near = [[other[b] for b in some] for some in side.reached]
         return self.rated.cluster.each(
-            "half-sweep", function, side.blocks, self.objective.model_there, side.ends(),
-            side is self.rated.items, own,
-            [[other[b] for b in some] for some in side.reached], self._penalties(), steps,
+            "half-sweep", _refit, side.blocks, self.objective.model_there, side.ends(),
+            side is self.rated.items, own, near, self._penalties, steps,
         )  # fmt: skip
+
+    def _parts(self, both: list[Any], k: int) -> list[Any]:
+        return self.rated.cluster.each("half-sweep", itemgetter(k), both)
 
     # --- mixing, as in `Halves` ----------------------------------------------------------
 
@@ -188,53 +185,41 @@ def to_a_gap(model: Any, problem: Problem, factor: Any) -> Result:
 
     Sweeps that no longer decrease F continue with twice as many columns, unless `rank` limits them.
     """
-    tol, started = model._tolerance, clock.now()
+    tol, started, most = model._tolerance, clock.now(), min(factor.rated.shape)
     bar = model._progress_bar(clock.left())
     sweeps = Quick(generator(model.random_state), started + clock.left(), started, watch=bar)
-    left = [model.max_iter or CERTIFICATES]
+    settings = Settings(rank=None, tol=tol, rng=sweeps.rng, deadline=sweeps.deadline)
+
+    def proved(problem: Problem, image: Any) -> Certificate:
+        return proved_certificate(problem, image, tol=tol, seconds=PATIENCE)[0]
+
+    left, status = model.max_iter or CERTIFICATES, None
     try:
-        factor, status = _swept(problem, factor, sweeps, tol, left)
-        most = min(factor.rated.shape)
-        while status is Status.LOCAL and model.rank is None and factor.columns < most:
-            factor = _with_columns(problem, factor, min(2 * factor.columns, most), sweeps.rng)
-            factor, status = _swept(problem, factor, sweeps, tol, left)
+        while status is None:
+            run = certified(problem, factor, settings, SWEEPS_PER_CERTIFICATE, proved)
+            for step in islice(run, left):
+                factor, left = step.factor, left - 1
+                sweeps.tell(step, factor.shape[1])
+                if step.certificate is not None and step.certificate.within(tol):
+                    status = Status.CONVERGED
+                elif sweeps.expired():
+                    status = Status.TIME_LIMIT
+                if status is not None:
+                    break
+            else:
+                if left == 0:
+                    status = Status.MAX_ITER
+                elif model.rank is not None or factor.columns >= most:
+                    status = Status.LOCAL
+                else:
+                    halves: ShardedHalves = halves_of(problem.objective)
+                    columns, state = min(2 * factor.columns, most), halves.state(factor)
+                    factor = halves.factor(halves.widened(state, columns, sweeps.rng))
     finally:
         if bar is not None:
             bar.close()
     turned: Any = balanced(factor)
-    result = sweeps.result(problem, turned, tol=tol, seconds=PATIENCE)
-    return replace(result, status=status)
-
-
-def _swept(
-    problem: Problem, factor: Any, sweeps: Quick, tol: float, left: list[int]
-) -> tuple[Any, Status]:
-    """Sweeps until they no longer decrease F; `left` counts certificates down."""
-    settings = Settings(rank=None, tol=tol, rng=sweeps.rng, deadline=sweeps.deadline)
-    run = certified(problem, factor, settings, SWEEPS_PER_CERTIFICATE, partial(_proved, tol=tol))
-    while left[0] > 0:
-        left[0] -= 1
-        step = next(run, None)
-        if step is None:
-            return factor, Status.LOCAL
-        factor = step.factor
-        sweeps.tell(step, factor.shape[1])
-        if step.certificate is not None and step.certificate.within(tol):
-            return factor, Status.CONVERGED
-        if sweeps.expired():
-            return factor, Status.TIME_LIMIT
-    return factor, Status.MAX_ITER
-
-
-def _proved(problem: Problem, image: Any, *, tol: float) -> Certificate:
-    return proved_certificate(problem, image, tol=tol, seconds=PATIENCE)[0]
-
-
-def _with_columns(
-    problem: Problem, factor: SpreadMatrix, rank: int, rng: np.random.Generator
-) -> SpreadMatrix:
-    halves: ShardedHalves = halves_of(problem.objective)
-    return halves.factor(halves.widened(halves.state(factor), rank, rng))
+    return replace(sweeps.result(problem, turned, tol=tol, seconds=PATIENCE), status=status)
 
 
 def _side_by_side(matrices: Sequence[SpreadMatrix]) -> list[list[Any]]:
@@ -269,10 +254,6 @@ def _refit(
     penalty = np.full(P.shape[1], weights[0])
     penalty[-1] = weights[1]
     return fits.refit(P, np.concatenate(other), penalty, steps), P
-
-
-def _refit_rows(*given: Any) -> Array:
-    return _refit(*given)[1]
 
 
 def _upper_penalty(

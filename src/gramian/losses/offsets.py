@@ -287,7 +287,7 @@ class SquaredWithOffsets(Loss, Placed):
     def _system(self) -> Callable[[Sides], Sides]:
         """The solution of (D_r, N; Nᵀ, D_c)(b, c) = (f, g), or of D_r b = f for rows alone."""
         if self.columns is not None:
-            mass = self.masses[0]
+            mass = self.place.put(at_home(self).masses[0])
             return lambda right: (right[0] / along(mass, right[0]), 0.0 * right[1])
         home = at_home(self)
         linked = self.links.linked if self.place.is_host else self.linked

@@ -112,7 +112,7 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         white = self._whitened(span.X, similar)
         X = white.samples(span.X)
         plain = distances(X, dissimilar) / X.shape[1]
-        apart = _separable(dissimilar if rows is None else rows[dissimilar], plain, given)
+        apart = separable(dissimilar if rows is None else rows[dissimilar], plain, given)
         dissimilar, plain = dissimilar[apart], plain[apart]
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
         floor = Floor(self.floor_)
@@ -133,7 +133,7 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         return MaxMin(float(reached.min()), bound)
 
 
-def _separable(dissimilar: Indices, plain: Array, given: Indices | None) -> NDArray[np.bool_]:
+def separable(dissimilar: Indices, plain: Array, given: Indices | None) -> NDArray[np.bool_]:
     """The dissimilar pairs of different samples; a warning names the others."""
     apart: NDArray[np.bool_] = plain > 1e-14 * float(plain.max())
     if apart.all():

@@ -17,6 +17,7 @@ from gramian.metric._base import LARGE_RANK
 from gramian.metric._few_columns import maps_in
 from gramian.metric._shrinkage import TripletFits
 from gramian.metric._view import along_axes, varying_view
+from gramian.objectives import Objective
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
 from gramian.reductions.base import Substitution, carried
@@ -139,11 +140,15 @@ class TripletMetric(TripletFits):
 
     def _auto(self, X: Any, triplets: Indices) -> float:
         """λ for these samples, independent of their scale and the number of triplets."""
-        objective = triplet_problem(X, triplets, 1.0, self.mu).objective
-        gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
-        steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
-        # If no direction increases the margins, M = 0 is optimal for every λ.
-        return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
+        return weight_unit(triplet_problem(X, triplets, 1.0, self.mu).objective)
+
+
+def weight_unit(objective: Objective) -> float:
+    """`WEIGHT` times λ₀, by the objective with λ = 1."""
+    gradient = objective.gradient(objective.image(np.zeros((objective.order, 1))))
+    steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
+    # If no direction increases the margins, M = 0 is optimal for every λ.
+    return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
 
 
 def _power_of_two(X: Any) -> float:
