@@ -148,7 +148,11 @@ def read_column(path: NameOfFile, column: str, format: Format = None) -> NDArray
 
 
 def read_header(
-    path: NameOfFile, *, format: Format = None, expected: Sequence[str] = ()
+    path: NameOfFile,
+    *,
+    format: Format = None,
+    expected: Sequence[str] = (),
+    ids: Collection[str] = (),
 ) -> Header | None:
     """The columns of a dense file; None for a sparse matrix, which has none.
 
@@ -159,10 +163,12 @@ def read_header(
         The format, by default detected.
     expected : sequence of str
         Names that identify the first row as a header even if all cells below are also text.
+    ids : collection of str
+        Known names of rows: a first row that only contains such names is not a header.
     """
     source = locate(path, format)
     with reading(path):
-        columns = frame(source, expected)
+        columns = frame(source, expected, ids)
         if columns is not None:
             return Header(columns.names, columns.headed)
         if source.format == "npy":

@@ -344,6 +344,10 @@ def _untitled(
     source: Source, lines: list[tuple[int, str]], given: str | None
 ) -> tuple[Source, str]:
     """The file without the lines of a title above the table, and the separator of its cells."""
+    whole = given or _delimiter(source.path, lines)
+    rows = _cells(source.path, iter(lines), whole)
+    if len({len(row) for row in rows}) == 1 < len(rows[0]) and all(map(str.strip, rows[0])):
+        return source, whole
     for count in range(1, min(TITLE, len(lines) - 2) + 1):
         delimiter = given or _delimiter(source.path, lines[count:])
         below = _cells(source.path, iter(lines[count:]), delimiter)
@@ -356,7 +360,7 @@ def _untitled(
         if _begins(below):
             _warn_of_title(source.path, count)
             return source.after(lines[count][0] - source.skipped - 1), delimiter
-    return source, given or _delimiter(source.path, lines)
+    return source, whole
 
 
 def layout(source: Source, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
