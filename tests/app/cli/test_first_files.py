@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, make_moons
 import gramian as gm
 from gramian.app.cli.exits import HEARD
 from gramian.app.cli.output import show
-from gramian.app.encoders import date_in, days
+from gramian.app.dates import date_in, days
 from gramian.app.verdict import (
     EUCLID_KEPT,
     edge_errors,

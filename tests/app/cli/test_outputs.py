@@ -195,7 +195,7 @@ def test_rejects_outputs_before_the_computation(line, message, run, files, monke
     np.save("old.npy", np.eye(2))
     os.symlink("old.npy", "link.npy")
     monkeypatch.setattr("gramian.load", None)  # nothing is begun
-    monkeypatch.setattr("gramian.app.cli.options.Run.fit", None)
+    monkeypatch.setattr("gramian.app.cli.run.Run.fit", None)
     monkeypatch.setattr("gramian.minimize", None)
     before = contents(files)
     assert message in refused(run, *line.split())

@@ -16,9 +16,9 @@ import pytest
 from sklearn.datasets import make_moons
 
 import gramian as gm
-from gramian.app.cli.options import Run
 from gramian.app.cli.progress import Display, shown
-from gramian.app.encoders import days
+from gramian.app.cli.run import Run
+from gramian.app.dates import days
 from gramian.app.verdict import (
     beyond_chance,
     verdict_of_completion,
@@ -225,7 +225,7 @@ def test_ctrl_c_sets_the_exit_status_even_if_the_fit_handles_it(run, folder, mon
 
 
 def test_ctrl_c_between_files_says_which_are_written(run, folder, monkeypatch):
-    monkeypatch.setattr("gramian.app.cli.options.show", interrupt)
+    monkeypatch.setattr("gramian.app.cli.run.show", interrupt)
     status, _, err = run("embed", "points.csv", "--out", "best.csv")
     assert status == 130 and (folder / "best.csv").exists()
     assert "best.csv is written" in err and "nothing was written" not in err

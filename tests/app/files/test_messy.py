@@ -247,7 +247,6 @@ def test_a_first_line_of_ids_is_no_header(tmp_path):
     for text in ("anna,ben\n", "anna,ben\n12,anna\n"):
         path = written(tmp_path, "t.csv", text)
         assert not read_header(path, ids=["anna", "ben", "12"]).named
-        assert read_header(path, ids=["12"]).named == ("12" in text)
 
 
 @settings(deadline=None)

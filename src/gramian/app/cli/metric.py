@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from gramian.app.cli.options import FILE, Run, option, out_option, run_options, source_options
+from gramian.app.cli.options import FILE, Source, option, out_option, source_options
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import keep_page, open_option, prepared_samples, serve
-from gramian.app.cli.samples import Samples, Source, last, refuse_more_components, samples
+from gramian.app.cli.run import Run, run_options
+from gramian.app.cli.samples import Samples, last, refuse_more_components, samples
 from gramian.app.cli.tables import deliver, left_out, refuse_one_array
 from gramian.app.explorer import MetricSession
 from gramian.app.explorer.serve import known_classes

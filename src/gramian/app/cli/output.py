@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -18,8 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from gramian.app.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, complain, printable
-from gramian.certificate import Certificate
-from gramian.result import Result, Status
+
+if TYPE_CHECKING:
+    from gramian.certificate import Certificate
+    from gramian.result import Result, Status
 
 UNNOTED = ("did not converge", "distinct clusters")
 """Warnings that are not shown: a command itself reports how a solve ended."""
@@ -142,6 +144,8 @@ def judgement(verdict: Any) -> dict[str, Any]:
 
 def leave(status: Status) -> None:
     """Exit with the status of the solve."""
+    from gramian.result import Status  # not at the top, so that `gramian info` starts quickly
+
     if status is not Status.CONVERGED:
         note(spelled(status.sentence))
     elif HEARD.is_set():

@@ -20,10 +20,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from gramian.app.cli.options import Source
 from gramian.app.cli.output import note
 from gramian.app.encoders import DateEncoder
 from gramian.app.files import (
-    ReadOptions,
     Table,
     TextColumnsError,
     looks_like,
@@ -46,20 +46,6 @@ MOST_DESCRIBED = 5
 
 ROUGH = 100.0
 """Ratio of the standard deviations of columns above which --standardize is suggested."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """The file of the samples, and how to read and prepare it."""
-
-    file: Path
-    format: ReadOptions
-    label: str | None
-    drop: Sequence[str]
-    encode: Sequence[str]
-    ids: str | None
-    missing: str
-    standardize: bool
 
 
 @dataclass(frozen=True)

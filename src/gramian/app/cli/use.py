@@ -15,15 +15,14 @@ from gramian.app.cli.options import (
     FILE,
     file_argument,
     format_options,
-    learned,
     option,
     out_option,
     report_option,
-    write_report,
 )
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.ratings import as_ids, ratings_of
+from gramian.app.cli.run import learned, write_report
 from gramian.app.cli.samples import free, last, rows_left
 from gramian.app.cli.tables import deliver, for_model, refuse_one_array
 from gramian.app.files import ReadOptions, read_column

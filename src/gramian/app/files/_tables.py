@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.app.encoders import date_in
+from gramian.app.dates import date_in
 from gramian.app.files._arrays import Archive, archive, read_npy
 from gramian.app.files._cells import arrow_frame, excel_frame, json_frame
 from gramian.app.files._columns import (
