@@ -43,8 +43,10 @@ EITHER_FIRST = ("/", "-")
 """Separators with which either number may be the month; with points the day is first."""
 
 
-def first_number(cells: Any) -> str:
-    """Whether the first number of dates such as 5/31/2024 in a column is the day or the month."""
+def first_number(cells: Any, name: str) -> str:
+    """Whether the first number of dates such as 5/31/2024 in a column is the day or the month.
+
+    `name` is that of the column, for the error if this cannot be decided."""
     found = [date_in(str(cell)) for cell in cells]
     numbered = [parts for parts in found if parts is not None and parts.get("mark") in EITHER_FIRST]
     pairs = [(int(parts["one"] or 0), int(parts["two"] or 0)) for parts in numbered]
@@ -52,8 +54,8 @@ def first_number(cells: Any) -> str:
     if pairs and days_first == any(other > 12 for _, other in pairs):
         ways = "both ways" if days_first else "either way"
         raise ValueError(
-            f"dates like {pairs[0][0]}/{pairs[0][1]}/… can be read {ways}, day or month first: "
-            "write them as 2024-05-31"
+            f"{name} has dates like {pairs[0][0]}/{pairs[0][1]}/…, which can be read {ways}, day "
+            "or month first: write them as 2024-05-31"
         )
     return OPEN if not pairs else DAY if days_first else MONTH
 

@@ -45,7 +45,13 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.asarray([str(name) for name in names], dtype=object)
         self.n_features_in_ = np.asarray(X, dtype=object).shape[1]
-        self.first_ = [first_number(column) for column in np.asarray(X, dtype=object).T]
+        columns = np.asarray(X, dtype=object).T
+        called = (
+            [f"column {k}" for k in range(len(columns))]
+            if names is None
+            else list(map(repr, names))
+        )
+        self.first_ = list(map(first_number, columns, called))
         self._numbers(X)
         return self
 

@@ -84,7 +84,7 @@ def test_time_limit_without_a_result_is_one_sentence(run, folder, monkeypatch):
 
 
 def test_a_limit_holds_for_the_verdict(run, folder, monkeypatch):
-    slow(monkeypatch, "gramian.app.verdict.nearest")
+    slow(monkeypatch, "gramian.app.verdict.metric.nearest")
     started = time.perf_counter()
     line = ("metric", "flowers.csv", "--label", "species", "--time-limit", 2, "--model", "m")
     facts = answer(run, *line)
@@ -118,7 +118,7 @@ def test_no_verdict_is_begun_that_cannot_end_in_time():
 
 
 def test_verdict_on_many_rows_uses_a_subset(monkeypatch):
-    monkeypatch.setattr("gramian.app.verdict.MOST_ASKED", 50)
+    monkeypatch.setattr("gramian.app.verdict.metric.MOST_ASKED", 50)
     X, y = make_moons(400, noise=0.2, random_state=0)
     assert verdict_of_metric(gm.metric.KTA(), X, y).held_out == 50
     asked, called = voted(X, y, 3)

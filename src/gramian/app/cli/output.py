@@ -104,6 +104,8 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
 
 
 LABELS = {
+    "error_held_out": "held-out error of the chosen lambda",
+    "ndcg_held_out": "held-out nDCG of the chosen lambda",
     "largest_edge_error": "largest relative error of a squared distance between neighbours",
     "leave_one_out_error_before": "leave-one-out error before",
     "leave_one_out_error_after": "after, on the training rows",

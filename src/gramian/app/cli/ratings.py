@@ -288,10 +288,10 @@ def _wide_ratings(file: Path, format: ReadOptions) -> Triples:
 
 def users_of(model: Any, file: Path, format: ReadOptions) -> list[Any]:
     """The users of a file: its only column, or the column of the fit."""
-    header = read_header(file, format=format)
+    fitted: Any = getattr(model, "columns_", None)
+    header = read_header(file, format=format, expected=fitted if are_names(fitted) else ())
     if header is None:
         raise click.ClickException(f"{file} is a matrix, where a list of users belongs")
-    fitted: Any = getattr(model, "columns_", None)
     name = by_role(header.names).get(0)
     if len(header.names) == 1:
         name = header.names[0]
@@ -301,7 +301,8 @@ def users_of(model: Any, file: Path, format: ReadOptions) -> list[Any]:
         raise click.ClickException(
             f"which of the columns {listed(header.names)} of {file} are the users? Leave one only"
         )
-    users = [str(user) for user in read_column(file, name if header.named else "0", format)]
+    cells = read_column(file, name if header.named else "0", format)
+    users = list(dict.fromkeys(map(str, cells.tolist())))
     known = {str(one) for one in model.row_ids_.tolist()}
     if header.named and name in known:  # a list without a header
         users = [name, *users]

@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gramian.app.cli.options import Source
 from gramian.app.cli.output import note
+from gramian.app.dates import date_in
 from gramian.app.encoders import DateEncoder
 from gramian.app.files import (
     Table,
@@ -40,6 +41,9 @@ ALL = "all"
 
 ROW = "row"
 """The column with the row numbers, from 0 without the header, if some rows are left out."""
+
+BROKEN = ("numbers", "amounts", "some dates")
+"""Kinds of columns of text whose cells have to be changed in the file."""
 
 MOST_DESCRIBED = 5
 """Columns of text that a message describes one by one."""
@@ -116,7 +120,7 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     source = _without_row_names(source, header)
     table = _read(source, unknown or missing == "drop")
     names = {} if source.ids is None else {source.ids: read_column(file, source.ids, source.format)}
-    kinds = {name: _kind(file, name, cells) for name, cells in table.texts.items()}
+    kinds = {name: _kind(source, name, cells) for name, cells in table.texts.items()}
     X, y = with_texts(table, there), table.y
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
@@ -133,6 +137,8 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
             raise click.ClickException(_gaps(source, X, empty))
         if empty:
             note(f"nothing is in {listed(empty)}: leave it out with --drop {','.join(empty)}")
+    if X.shape[0] < 2:
+        raise click.ClickException(f"{file} has one row only, and a model is learned from several")
     return Samples(source, X, y, table.label or "label", names, kinds)
 
 
@@ -233,7 +239,7 @@ def _read(source: Source, unknown: bool) -> Table:
                 format=source.format, unknown=unknown,
             )  # fmt: skip
         except TextColumnsError as refusal:
-            plain = all(column.kind not in ("numbers", "amounts") for column in refusal.columns)
+            plain = all(column.kind not in BROKEN for column in refusal.columns)
             if not plain or (ALL not in source.encode and refusal.numeric):
                 message = _text_columns(refusal, source.label)
                 if plain:
@@ -255,6 +261,8 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "categories": "--encode {} makes numbers of its categories",
         "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill",
         "amounts": "write its numbers without signs, units and thousands separators",
+        "some dates": "most of its cells are dates: leave such cells empty, then --encode {}",
+        "constant": "--drop {} leaves it out, as it has one value in all rows",
         "text": "--drop {} leaves it out",
     }
     described = []
@@ -298,10 +306,16 @@ def _has_gaps(refusal: TextColumnsError, source: Source, texts: list[str]) -> bo
     return False
 
 
-def _kind(file: Path, name: str, cells: NDArray[np.object_]) -> str:
+def _kind(source: Source, name: str, cells: NDArray[np.object_]) -> str:
     """Whether a column of text contains dates or categories; names of rows are refused."""
     kind = looks_like(cells)
     known = [cell for cell in cells if cell is not None]
+    if kind == "some dates":
+        row = next(k for k, cell in enumerate(cells) if cell is not None and not date_in(cell))
+        raise click.ClickException(
+            f"{source.file}: column {name!r} has {cells[row]!r} in "
+            f"{place_of(source.file, row, source.format)} among dates: leave such cells empty"
+        )
     if kind == "text":
         note(
             f"column {name!r} has {len(set(known))} different texts in {len(cells)} rows, each a "
@@ -309,8 +323,8 @@ def _kind(file: Path, name: str, cells: NDArray[np.object_]) -> str:
         )
     if kind == "names":
         raise click.ClickException(
-            f"{file}: column {name!r} has another text in every row, like {known[0]!r}, so its "
-            "categories contain no information: if these are dates, write them as 2024-05-31; "
+            f"{source.file}: column {name!r} has another text in every row, like {known[0]!r}, so "
+            "its categories contain no information: if these are dates, write them as 2024-05-31; "
             f"otherwise --id {quote(name)} keeps it as the name of the rows, and --drop "
             f"{quote(name)} leaves it out"
         )
