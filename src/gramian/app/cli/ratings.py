@@ -12,8 +12,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.app.cli.names import listed
 from gramian.app.cli.output import note
-from gramian.app.cli.samples import listed
 from gramian.app.files import (
     Header,
     ReadOptions,

@@ -15,9 +15,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
 from gramian.app.cli.exits import printable
+from gramian.app.cli.names import free, listed
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import ESCAPE
-from gramian.app.cli.samples import encodes, filled_categories, free, listed, whole_rows, with_texts
+from gramian.app.cli.samples import encodes, filled_categories, whole_rows, with_texts
 from gramian.app.files import ReadOptions, TextColumnsError, read_header, read_table, write_table
 from gramian.app.files._write import write_rows
 
