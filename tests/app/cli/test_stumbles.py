@@ -582,6 +582,9 @@ def test_accepts_clicks_without_values(run, folder):
     assert run("recommend", "alice", "--model", "m", "--top", 3)[0] == 0
     named = answer(run, *line, "--columns", "user,item")
     assert named["users"] == 30 and named["certificate"] == facts["certificate"]
+    clicks[["user", "item"]].iloc[::-1].to_csv("bare.csv", index=False, header=False)
+    bare = answer(run, "complete", "bare.csv", *line[2:])  # "user 29", "film 5" is no header
+    assert bare["ratings"] == len(clicks)
     numbers = twice.assign(user=twice["user"].rank(method="dense").astype(int), item=1)
     numbers.to_csv("clicks.csv", index=False)
     assert answer(run, *line)["users"] == 30
