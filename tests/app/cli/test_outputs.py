@@ -101,7 +101,7 @@ def test_every_command_checks_its_outputs_first():
     assert set(options["metric"]) == {"--out", "--model", "--report", "--checkpoint"}
     assert set(options["solve"]) == {"--out", "--matrix", "--report", "--checkpoint", "--dual"}
     for name, (module, _) in COMMANDS.items():
-        if name in ("info", "bench", "evaluate"):
+        if name in ("info", "evaluate"):
             assert not options[name]
             continue
         assert isinstance(command(name), Writing), name

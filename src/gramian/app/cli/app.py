@@ -41,7 +41,6 @@ COMMANDS = {
     "report": ("report", "Write a page about a saved model."),
     "info": ("info", "Describe a file."),
     "demo": ("demo", "Learn a metric for scikit-learn's digits."),
-    "bench": ("demo", "Run the benchmarks of a checkout."),
 }
 """The module of each command, imported when it is called, and its description."""
 

@@ -1,9 +1,7 @@
-"""`gramian demo` and `bench`: an example, and the benchmarks of a checkout."""
+"""`gramian demo`: an example."""
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -65,23 +63,3 @@ def demo(report: Path | None, as_json: bool) -> None:
         },
         as_json=as_json,
     )
-
-
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def bench(arguments: tuple[str, ...]) -> None:
-    """List and run the benchmarks: every table and figure of the papers (from a checkout).
-
-    \b
-    Example:
-      gramian bench list
-    """
-    sys.path.insert(0, "")
-    try:
-        harness = import_module("benchmarks.harness.cli")
-    except ModuleNotFoundError as missing:
-        raise click.ClickException(
-            "the benchmarks are not part of the installed package: run this in a checkout of "
-            f"gramian, with gramian[bench] installed (missing: {missing.name})"
-        ) from missing
-    raise click.exceptions.Exit(harness.main(list(arguments)))
