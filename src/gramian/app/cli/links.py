@@ -70,7 +70,7 @@ def _read(file: Path, ids: dict[str, int]) -> _Links:
     if sp.issparse(X):
         pairs = sp.coo_array(sp.triu(X + X.T))
         return _Links(file, np.column_stack([pairs.row, pairs.col]).astype(str), None, True)
-    if headed and ends[0] == "x0" and len(ends) == 3:
+    if headed and len(ends) == 3 and ends[0] == "x0" and ends[1] != "x1":
         raise click.ClickException(
             f"{file} begins with a column that has no name, as an index has: write it without"
         )

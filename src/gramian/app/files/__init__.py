@@ -1,4 +1,4 @@
-"""Read and write tables, ratings and matrices; no file can run code.
+"""Read and write tables, pairs, ratings and matrices; no file can run code.
 
 CSV, TSV and JSON lines, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
 text formats may be gzipped.
@@ -7,6 +7,7 @@ text formats may be gzipped.
 from gramian.app.files._columns import Header
 from gramian.app.files._describe import describe
 from gramian.app.files._errors import FileError, TextColumnsError
+from gramian.app.files._pairs import read_pairs
 from gramian.app.files._ratings import read_ratings
 from gramian.app.files._source import ReadOptions
 from gramian.app.files._tables import (
@@ -32,6 +33,7 @@ __all__ = [
     "read_column",
     "read_header",
     "read_matrix",
+    "read_pairs",
     "read_ratings",
     "read_table",
     "write_table",
