@@ -635,3 +635,17 @@ def test_matrices_of_other_commands_are_refused_with_the_option_that_fits(run, f
     assert "a matrix is given with --entries, -A, -B or -C" in said
     (folder / "bad.dat-s").write_text("nonsense\n")
     assert "--entries" not in refused(run, "solve", "bad.dat-s")
+
+
+def test_an_html_page_is_named(run, folder):
+    (folder / "data.csv").write_text("<!DOCTYPE html>\n<html><body>a, b</body></html>\n")
+    assert "data.csv is an HTML page and no table" in refused(run, "info", "data.csv")
+
+
+def test_many_small_classes_are_noted_in_our_words(run, folder):
+    frame = pd.read_csv("flowers.csv").drop(columns="species")
+    frame.assign(name=[f"flower {k % 100}" for k in range(150)]).to_csv("names.csv", index=False)
+    _, _, err = run("metric", "names.csv", "--label", "name", "--method", "kta", "--no-verdict")
+    said = " ".join(err.split())
+    assert "'name' has 100 classes in 150 rows: nothing can be learned" in said
+    assert "regression" not in said

@@ -177,6 +177,11 @@ def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
             f"{given.label!r} has {classes} different numbers in {len(y)} rows, each taken for a "
             "class: it looks like a quantity, and a metric is learned from classes"
         )
+    elif len(y) / 2 < classes < len(y):
+        note(
+            f"{given.label!r} has {classes} classes in {len(y)} rows: nothing can be learned from "
+            "a class of one row"
+        )
     if len(y) > 1 and classes == len(y):
         raise click.ClickException(
             f"{given.source.file}: every row has a class of its own in {given.label!r}, so there "

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gramian.certificate import Certificate
     from gramian.result import Result, Status
 
-UNNOTED = ("did not converge", "distinct clusters")
-"""Warnings that are not shown: a command itself reports how a solve ended."""
+UNNOTED = ("did not converge", "distinct clusters", "number of unique classes is greater")
+"""Warnings that are not shown: a command itself reports how a solve ended, and many classes."""
 
 
 def note(sentence: str) -> None:
@@ -61,6 +61,7 @@ SPELLED = {
     'connect="mst"': "--connect mst",
     'connect="components"': "--connect components",
     "fill them in or leave those rows out": "fill them in, or leave those rows out: --missing drop",
+    "than rank=": "than --rank ",
     "raise max_iter or tol": "raise --tol",
 }
 """Parameters and phrases of the library, and what they are on the command line."""

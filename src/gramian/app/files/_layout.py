@@ -27,6 +27,7 @@ UNQUOTED = (" ", "::")
 MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+HTML = re.compile(r"\s*<(!doctype html|html)\b", re.IGNORECASE)
 SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
 """Number of rows used to detect the layout."""

@@ -19,6 +19,7 @@ from gramian.app.files._frames import library
 from gramian.app.files._layout import (
     DECIMAL_COMMA,
     DELIMITERS,
+    HTML,
     MISSING,
     SAMPLED,
     SEP,
@@ -187,9 +188,10 @@ def text_frame(
     A first line with one of the names `expected` is a header; one whose cells are all `ids` is not.
     """
     path = source.path
-    said = SEP.fullmatch(
-        next(source.lines(), (0, ""))[1].strip('"')
-    )  # as Excel writes and reads it
+    beginning = next(source.lines(), (0, ""))[1]
+    if HTML.match(beginning):
+        raise FileError(f"{path} is an HTML page and no table: download the file itself")
+    said = SEP.fullmatch(beginning.strip('"'))  # as Excel writes and reads it
     source, comments = without_comments(source if said is None else source.after(1))
     source = without_counts(source)
     lines = [(n, line) for n, line in islice(source.lines(), SAMPLED) if line.strip()]
