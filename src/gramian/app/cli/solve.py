@@ -180,7 +180,8 @@ def eigen(
     rows, columns = matrix.shape
     if rows != columns:
         raise click.ClickException(
-            f"{file} has {rows:,} rows and {columns:,} columns, where a symmetric matrix belongs"
+            f"{file} has {rows:,} rows and {columns:,} columns, where a square, symmetric matrix "
+            "belongs"
         )
     with bad_input():
         found = top_eigen(matrix, count, method=method, tol=tol)
