@@ -340,8 +340,6 @@ def gm_command(name):
 
 @pytest.mark.parametrize(("name", "line"), examples())
 def test_examples_work_as_printed(name, line, run, folder):
-    if name == "bench":
-        pytest.skip("runs in a checkout, see the tests of the harness")
     if "--scheduler" in line:
         pytest.skip("needs a cluster, see tests/app/cli/test_scheduler.py")
     if name in ("predict", "transform", "report"):
@@ -377,13 +375,6 @@ def test_silent_by_default(run, folder):
     assert err == ""
     _, _, err = run("metric", "flowers.csv", "--label", "species", "--method", "lmnn", "--progress")
     assert "the neighbours of" in err and "lmnn by auto" in err and "the certificate" in err
-
-
-def test_bench_lists_in_a_checkout(run, monkeypatch):
-    status, out, _ = run("bench", "list")
-    assert status == 0 and "bilgo_table3" in out
-    assert "gramian bench list" in run("bench", "--help")[1]
-    assert "--quick" in run("bench", "run", "--help")[1]
 
 
 # --- what it refuses -------------------------------------------------------------------

@@ -101,8 +101,7 @@ def test_model_without_names_uses_positions_only_without_a_header(run, folder):
     found, _ = predicted(run, "few.csv", "--columns", "u,i")
     np.testing.assert_allclose(found["prediction"], expected)
     few[["user", "item"]].to_csv("few.csv", index=False)  # text above text, and swapped
-    sentence = refused(run, "predict", "few.csv", "--model", "m")
-    assert "the first line of few.csv names the columns item and user" in sentence
+    np.testing.assert_allclose(predicted(run, "few.csv")[0]["prediction"], expected)
 
 
 def test_rejects_pairs_that_are_all_unknown(run, folder):

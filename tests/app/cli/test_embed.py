@@ -16,7 +16,7 @@ QUICK = ("--tol", 0.1, "--no-verdict")
 def test_layout_is_drawn_saved_and_evaluated(run, folder):
     facts = answer(run, "embed", "flowers.csv", "--label", "species", "--method", "layout",
                  "--out", "places.csv", "--model", "m", "--report", "page.html",
-                 "--neighbors", 9, "--tol", 0.1)  # fmt: skip
+                 "--neighbors", 9, "--tol", 0.1, "--verdict")  # fmt: skip
     assert facts["status"] == "local" and facts["torn_edges"] < 0.1
     assert "edges are torn" in facts["verdict"] and "PCA's picture" in facts["verdict"]
     assert list(pd.read_csv("places.csv").columns)[-1] == "species"

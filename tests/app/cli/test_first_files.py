@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, make_moons
 import gramian as gm
 from gramian.app.cli.exits import HEARD
 from gramian.app.cli.output import show
-from gramian.app.encoders import date_in, days
+from gramian.app.dates import date_in, days
 from gramian.app.verdict import (
     EUCLID_KEPT,
     edge_errors,
@@ -311,7 +311,7 @@ def test_folds_that_keep_euclid_are_counted(monkeypatch):
     X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
     model = KTA(lam=1e-3).fit(X, y)
     assert "kept Euclid's metric" not in verdict_of_metric(model, X, y).sentence
-    monkeypatch.setattr("gramian.app.verdict.keeps_euclid", lambda other: other is not model)
+    monkeypatch.setattr("gramian.app.verdict.metric.keeps_euclid", lambda other: other is not model)
     assert "of which 5 kept Euclid's metric" in verdict_of_metric(model, X, y).sentence
 
 
@@ -570,7 +570,7 @@ def test_method_says_that_euclids_metric_was_kept_with_many_classes(run, folder)
 def test_all_folds_are_held_out_if_only_the_first_fit_was_slow(monkeypatch, passing, folds):
     times = iter(passing * np.arange(1000.0))
     steady = SimpleNamespace(now=lambda: next(times), left=clock.left, phase=clock.phase)
-    monkeypatch.setattr("gramian.app.verdict.clock", steady)
+    monkeypatch.setattr("gramian.app.verdict.metric.clock", steady)
     X, y = FLOWERS.data.to_numpy(), FLOWERS.target
     model = KTA(lam=0.1).fit(X, y)
     assert f"({folds} of 5 folds" in verdict_of_metric(model, X, y, seconds=2.5).sentence
@@ -586,3 +586,66 @@ def test_recommend_names_the_kind_of_another_model(run, folder):
     run("metric", "flowers.csv", "--label", "species", "--method", "kta", "--model", "m.gramian")
     said = refused(run, "recommend", "3", "--model", "m.gramian")
     assert "m.gramian is a model of samples, not of ratings" in said
+
+
+def test_a_cell_that_is_no_date_is_reported_among_dates(run, folder):
+    when = pd.date_range("2024-01-01", periods=150).strftime("%Y-%m-%d").tolist()
+    when[5] = "unknown"
+    pd.read_csv("flowers.csv").assign(when=when).to_csv("dated.csv", index=False)
+    line = ("metric", "dated.csv", "--label", "species")
+    said = refused(run, *line)
+    assert "'when' has 'unknown' in line 7 (most of its cells are dates: leave such" in said
+    said = refused(run, *line, "--encode", "when")
+    assert "column 'when' has 'unknown' in line 7 among dates: leave such cells empty" in said
+
+
+def test_ambiguous_dates_are_reported_with_their_column(run, folder):
+    when = [f"{k % 12 + 1}/{k % 12 + 1}/2020" for k in range(150)]
+    pd.read_csv("flowers.csv").assign(when=when).to_csv("dated.csv", index=False)
+    said = refused(run, "metric", "dated.csv", "--label", "species", "--encode", "when")
+    assert "'when' has dates like 1/1/…, which can be read either way" in said
+
+
+def test_constant_text_is_to_be_left_out(run, folder):
+    pd.read_csv("flowers.csv").assign(unit="cm").to_csv("unit.csv", index=False)
+    said = refused(run, "metric", "unit.csv", "--label", "species")
+    assert "--drop unit leaves it out, as it has one value in all rows" in said
+    assert "--encode unit" not in said
+
+
+@pytest.mark.parametrize("command", [("metric",), ("embed",), ("cluster", "--clusters", "2")])
+def test_one_row_is_not_enough(run, folder, command):
+    (folder / "one.csv").write_text("a,b,kind\n1,2,x\n")
+    name, *more = command
+    said = refused(run, name, "one.csv", "--label", "kind", *more)
+    assert said == "gramian: one.csv has one row only, and a model is learned from several"
+
+
+def test_repeated_users_of_a_file_are_asked_for_once(run, folder):
+    assert run("complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")[0] == 0
+    ratings()[["user", "item"]].head(30).to_csv("users.csv", index=False)
+    rows = answer(run, "recommend", "--users", "users.csv", "--model", "m", "-n", 1)["rows"]
+    users = [row["user"] for row in rows]
+    assert len(users) == len(set(users)) == ratings()["user"].head(30).nunique()
+
+
+def test_matrices_of_other_commands_are_refused_with_the_option_that_fits(run, folder):
+    assert "points.csv has 120 rows and 3 columns" in refused(run, "eigen", "points.csv")
+    said = refused(run, "solve", "correlations.csv")
+    assert "a matrix is given with --entries, -A, -B or -C" in said
+    (folder / "bad.dat-s").write_text("nonsense\n")
+    assert "--entries" not in refused(run, "solve", "bad.dat-s")
+
+
+def test_an_html_page_is_named(run, folder):
+    (folder / "data.csv").write_text("<!DOCTYPE html>\n<html><body>a, b</body></html>\n")
+    assert "data.csv is an HTML page and no table" in refused(run, "info", "data.csv")
+
+
+def test_many_small_classes_are_noted_in_our_words(run, folder):
+    frame = pd.read_csv("flowers.csv").drop(columns="species")
+    frame.assign(name=[f"flower {k % 100}" for k in range(150)]).to_csv("names.csv", index=False)
+    _, _, err = run("metric", "names.csv", "--label", "name", "--method", "kta", "--no-verdict")
+    said = " ".join(err.split())
+    assert "'name' has 100 classes in 150 rows: nothing can be learned" in said
+    assert "regression" not in said

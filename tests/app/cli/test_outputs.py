@@ -101,7 +101,7 @@ def test_every_command_checks_its_outputs_first():
     assert set(options["metric"]) == {"--out", "--model", "--report", "--checkpoint"}
     assert set(options["solve"]) == {"--out", "--matrix", "--report", "--checkpoint", "--dual"}
     for name, (module, _) in COMMANDS.items():
-        if name in ("info", "bench", "evaluate"):
+        if name in ("info", "evaluate"):
             assert not options[name]
             continue
         assert isinstance(command(name), Writing), name
@@ -195,7 +195,7 @@ def test_rejects_outputs_before_the_computation(line, message, run, files, monke
     np.save("old.npy", np.eye(2))
     os.symlink("old.npy", "link.npy")
     monkeypatch.setattr("gramian.load", None)  # nothing is begun
-    monkeypatch.setattr("gramian.app.cli.options.Run.fit", None)
+    monkeypatch.setattr("gramian.app.cli.run.Run.fit", None)
     monkeypatch.setattr("gramian.minimize", None)
     before = contents(files)
     assert message in refused(run, *line.split())

@@ -16,9 +16,9 @@ import pytest
 from sklearn.datasets import make_moons
 
 import gramian as gm
-from gramian.app.cli.options import Run
 from gramian.app.cli.progress import Display, shown
-from gramian.app.encoders import days
+from gramian.app.cli.run import Run
+from gramian.app.dates import days
 from gramian.app.verdict import (
     beyond_chance,
     verdict_of_completion,
@@ -84,7 +84,7 @@ def test_time_limit_without_a_result_is_one_sentence(run, folder, monkeypatch):
 
 
 def test_a_limit_holds_for_the_verdict(run, folder, monkeypatch):
-    slow(monkeypatch, "gramian.app.verdict.nearest")
+    slow(monkeypatch, "gramian.app.verdict.metric.nearest")
     started = time.perf_counter()
     line = ("metric", "flowers.csv", "--label", "species", "--time-limit", 2, "--model", "m")
     facts = answer(run, *line)
@@ -118,7 +118,7 @@ def test_no_verdict_is_begun_that_cannot_end_in_time():
 
 
 def test_verdict_on_many_rows_uses_a_subset(monkeypatch):
-    monkeypatch.setattr("gramian.app.verdict.MOST_ASKED", 50)
+    monkeypatch.setattr("gramian.app.verdict.metric.MOST_ASKED", 50)
     X, y = make_moons(400, noise=0.2, random_state=0)
     assert verdict_of_metric(gm.metric.KTA(), X, y).held_out == 50
     asked, called = voted(X, y, 3)
@@ -225,7 +225,7 @@ def test_ctrl_c_sets_the_exit_status_even_if_the_fit_handles_it(run, folder, mon
 
 
 def test_ctrl_c_between_files_says_which_are_written(run, folder, monkeypatch):
-    monkeypatch.setattr("gramian.app.cli.options.show", interrupt)
+    monkeypatch.setattr("gramian.app.cli.run.show", interrupt)
     status, _, err = run("embed", "points.csv", "--out", "best.csv")
     assert status == 130 and (folder / "best.csv").exists()
     assert "best.csv is written" in err and "nothing was written" not in err
@@ -582,6 +582,9 @@ def test_accepts_clicks_without_values(run, folder):
     assert run("recommend", "alice", "--model", "m", "--top", 3)[0] == 0
     named = answer(run, *line, "--columns", "user,item")
     assert named["users"] == 30 and named["certificate"] == facts["certificate"]
+    clicks[["user", "item"]].iloc[::-1].to_csv("bare.csv", index=False, header=False)
+    bare = answer(run, "complete", "bare.csv", *line[2:])  # "user 29", "film 5" is no header
+    assert bare["ratings"] == len(clicks)
     numbers = twice.assign(user=twice["user"].rank(method="dense").astype(int), item=1)
     numbers.to_csv("clicks.csv", index=False)
     assert answer(run, *line)["users"] == 30

@@ -85,7 +85,10 @@ def test_what_is_kept(page, tmp_path):
     assert ask(page, "GET", "model.gramian")[0] == 409
     link(page, BY_MOON[0][0], BY_MOON[1][0], "cannot")
     i, j = int(BY_MOON[0][0]), int(BY_MOON[1][0])
-    assert ask(page, "GET", "links.csv")[1] == f"first,second,kind\n{i},{j},cannot-link\n".encode()
+    assert (
+        ask(page, "GET", "links.csv")[1]
+        == f"first_row,second_row,kind\n{i},{j},cannot-link\n".encode()
+    )
     (tmp_path / "m.gramian").write_bytes(ask(page, "GET", "model.gramian")[1])
     model = gm.load(tmp_path / "m.gramian")
     np.testing.assert_array_equal(model.labels_, page.session.labels)

@@ -33,7 +33,6 @@ from gramian.app.files import (
     describe,
     read_header,
     read_matrix,
-    read_pairs,
     read_ratings,
     read_table,
 )
@@ -84,7 +83,6 @@ PATTERN = b"%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n1 1\n2 1\
 ARRAY = saved(scipy.io.mmwrite, X)
 TRIPLES = b"".join(b"%d::%d::%.1f::97\n" % (k % 5, k % 7, k / 2) for k in range(20))
 RATED = b"user,item,rating\n" + b"".join(b"u%d,%d,%.1f\n" % (k % 5, k, k / 2) for k in range(20))
-PAIRS = b"i,j,w\n# pairs\n\n" + b"".join(b"%d,%d,0.5\n" % (k, k + 1) for k in range(20))
 NPZ = [
     saved(np.savez, X=X, y=np.arange(12), columns=np.array(list("abcd"))),
     saved(np.savez_compressed, X=X.astype(np.float32), y=np.array(list("uvw") * 4)),
@@ -132,14 +130,6 @@ KINDS: dict[str, Kind] = {
     "mtx": (
         [(".mtx", MARKET), (".mtx", PATTERN), (".mtx", ARRAY)],
         [read_table, read_matrix, describe],
-        mutated,
-    ),
-    "pairs": (
-        [
-            *((".csv", PAIRS), (".txt", PAIRS.replace(b",", b" ")), (".mtx", PATTERN)),
-            (".npy", saved(np.save, np.arange(20).reshape(10, 2))),
-        ],
-        [read_pairs],
         mutated,
     ),
     "ratings": (

@@ -21,7 +21,6 @@ from gramian.app.files import (
     describe,
     read_header,
     read_matrix,
-    read_pairs,
     read_ratings,
     read_table,
     write_table,
@@ -412,7 +411,7 @@ class Bomb:
     "name", ["t.npz", "t.npy", "t.csv", "t.parquet", "t.svm", "t.mtx", "t.odd"]
 )
 @pytest.mark.parametrize("protocol", [0, 4])
-@pytest.mark.parametrize("reader", [read_table, read_matrix, read_pairs, read_ratings, describe])
+@pytest.mark.parametrize("reader", [read_table, read_matrix, read_ratings, describe])
 def test_no_pickle_is_loaded(reader, protocol, name, tmp_path):
     target, path = tmp_path / "made", tmp_path / name
     path.write_bytes(pickle.dumps(Bomb(target), protocol=protocol))
@@ -440,8 +439,6 @@ def test_rejects_files_larger_than_memory(tmp_path, small_memory):
     refused(tmp_path / "t.mtx", "GB of the", "10,000 entries")
     dump_svmlight_file(big + 1, np.ones(1000), str(tmp_path / "t.svm"))
     refused(tmp_path / "t.svm", "GB of the", "10,000 entries")
-    (tmp_path / "t.txt").write_text("1 2\n" * 10_000)
-    refused(tmp_path / "t.txt", "GB of the", reader=read_pairs)
 
 
 def test_dropped_columns_need_no_memory(tmp_path, small_memory):
@@ -485,102 +482,13 @@ def test_one_long_string_does_not_blow_up_the_labels(text, small_memory):
 def test_gzip_bombs_are_refused(content, name, text, small_memory):
     head = b"%%MatrixMarket matrix array real general\n9 9\n" if ".mtx" in name else b""
     path = text(head + content * 1_000_000, name)
-    for reader in (read_table, read_matrix, read_pairs, read_ratings, describe):
+    for reader in (read_table, read_matrix, read_ratings, describe):
         refused(path, reader=reader)
 
 
 def test_a_line_without_end_is_refused(text, monkeypatch):
     monkeypatch.setattr("gramian.app.files._source.LONGEST", 1000)
     refused(text("a,b\n" + "1" * 2000), "line 2", "longer than 1,000")
-
-
-# --- pairs -----------------------------------------------------------------------------
-
-
-PAIRS = np.array([[0, 1], [2, 3], [7, 5]])
-WEIGHTS = np.array([1, 0.5, 2])
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "0,1\n2,3\n7,5\n",
-        "0 1\n2 3\n7\t5",
-        "# pairs\ni;j\n\n0; 1\n2; 3 # near\n7; 5\n",
-        '"first","second"\n"0","1"\n2,3\n7,5\n',
-    ],
-)
-@pytest.mark.parametrize("name", ["p.csv", "p.txt", "p.tsv.gz"])
-def test_pairs_of_text(content, name, text):
-    pairs, weights = read_pairs(text(content, name))
-    np.testing.assert_array_equal(pairs, PAIRS)
-    assert pairs.dtype == np.int64 and weights is None
-
-
-def test_pairs_of_every_format(tmp_path):
-    weighted = np.column_stack([PAIRS, WEIGHTS])
-    for ending in ("csv", "tsv", "npy", "npz", "parquet"):
-        path = tmp_path / f"p.{ending}"
-        for table, expected in ((PAIRS, None), (weighted, WEIGHTS)):
-            if ending in ("csv", "tsv"):
-                np.savetxt(path, table, fmt="%d %d %g"[: 3 * table.shape[1] - 1])
-            else:
-                write_table(path, table)
-            pairs, weights = read_pairs(path)
-            np.testing.assert_array_equal(pairs, PAIRS)
-            np.testing.assert_array_equal(weights, expected)
-    np.savez(tmp_path / "p.npz", pairs=PAIRS.astype(np.int16), weights=WEIGHTS)
-    np.testing.assert_array_equal(read_pairs(tmp_path / "p.npz")[1], WEIGHTS)
-
-
-def test_pairs_of_sparse_matrices(tmp_path):
-    links = sp.coo_matrix((WEIGHTS, PAIRS.T), shape=(8, 8))
-    both = sp.coo_matrix(links + links.T)
-    scipy.io.mmwrite(tmp_path / "p.mtx", links)
-    sp.save_npz(tmp_path / "p.npz", links)
-    scipy.io.mmwrite(tmp_path / "both.mtx", both, symmetry="symmetric")
-    for name in ("p.mtx", "p.npz", "both.mtx"):
-        pairs, weights = read_pairs(tmp_path / name)
-        found = {(*sorted(pair), w) for pair, w in zip(pairs.tolist(), weights, strict=True)}
-        assert found == {(0, 1, 1), (2, 3, 0.5), (5, 7, 2)}
-    sp.save_npz(tmp_path / "p.npz", sp.coo_matrix((np.ones(3), PAIRS.T)))
-    assert read_pairs(tmp_path / "p.npz")[1] is None
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("0,1\n2\n", ["line 2", "1 numbers"]),
-        ("0,1\n2,3,4\n", ["line 2", "3 numbers"]),
-        ("0,1\n2,-3\n", ["line 2", "'-3'"]),
-        ("0,1\n2,3.5\n", ["line 2", "'3.5'"]),
-        ("0,1\n2,99999999999999999999\n", ["line 2"]),
-        ("0,1,nan\n", ["line 1", "weight"]),
-        ("0,1,2,3\n", ["line 1", "4 numbers"]),
-    ],
-)
-def test_errors_describe_invalid_pairs(content, words, text):
-    refused(text(content), *words, reader=read_pairs)
-
-
-def test_an_empty_file_has_no_pairs(text):
-    pairs, weights = read_pairs(text("# none\n"))
-    assert pairs.shape == (0, 2) and weights is None
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        (PAIRS - 1, ["pair 0", "-1"]),
-        (PAIRS + 0.5, ["pair 0", "0.5"]),
-        (PAIRS[:, :1], ["shape (3, 1)"]),
-        (PAIRS.astype(str), ["<U"]),
-        (np.column_stack([PAIRS, -WEIGHTS]), ["pair 0", "'-1'", "weight"]),
-    ],
-)
-def test_errors_describe_invalid_arrays_of_pairs(table, words, tmp_path):
-    np.save(tmp_path / "p.npy", table)
-    refused(tmp_path / "p.npy", *words, reader=read_pairs)
 
 
 # --- ratings ---------------------------------------------------------------------------
@@ -634,11 +542,12 @@ def test_pairs_of_ids_without_ratings(text, tmp_path):
     rows, cols, values = read_ratings(path, rated=False)
     assert rows.tolist() == ["ann", "bob"] and cols.tolist() == [1, 2] and np.isnan(values).all()
     assert read_ratings(path, columns=["item", "user", "when"], rated=False)[0].tolist() == [1, 2]
-    np.save(tmp_path / "r.npy", PAIRS)
-    np.savez(tmp_path / "r.npz", user=PAIRS[:, 0], item=PAIRS[:, 1])
+    pairs = np.array([[0, 1], [2, 3], [7, 5]])
+    np.save(tmp_path / "r.npy", pairs)
+    np.savez(tmp_path / "r.npz", user=pairs[:, 0], item=pairs[:, 1])
     for name in ("r.npy", "r.npz"):
         rows, cols, values = read_ratings(tmp_path / name, rated=False)
-        np.testing.assert_array_equal(np.column_stack([rows, cols]), PAIRS)
+        np.testing.assert_array_equal(np.column_stack([rows, cols]), pairs)
         assert np.isnan(values).all()
 
 
@@ -801,17 +710,6 @@ def test_columns_of_arrays_go_by_their_number(tmp_path):
     scipy.io.mmwrite(tmp_path / "r.mtx", SPARSE)
     with pytest.raises(FileError, match="do not name any"):
         read_ratings(tmp_path / "r.mtx", columns=["0", "1", "2"])
-
-
-def test_weights_of_pairs_go_by_their_name(tmp_path):
-    (tmp_path / "p.csv").write_text("weight,b,a\n0.5,3,4\n2,5,6\n")
-    pd.DataFrame({"b": [3, 5], "Weight": [0.5, 2], "a": [4, 6]}).to_parquet(tmp_path / "p.parquet")
-    for name in ("p.csv", "p.parquet"):
-        pairs, weights = read_pairs(tmp_path / name)
-        assert pairs.tolist() == [[3, 4], [5, 6]] and weights.tolist() == [0.5, 2]
-    pd.DataFrame({"b": [3, 5], "a": [4, 6]}).to_csv(tmp_path / "index.csv")
-    with pytest.raises(FileError, match="no name, as an index has"):
-        read_pairs(tmp_path / "index.csv")
 
 
 def test_rows_of_a_matrix_are_as_its_columns(tmp_path):

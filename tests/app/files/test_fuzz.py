@@ -11,7 +11,7 @@ import pytest
 from tests.slow import slow
 
 GROWTH = 1 << 28
-KINDS = ["csv", "tsv", "gz", "parquet", "npz", "npy", "svmlight", "mtx", "pairs", "ratings"]
+KINDS = ["csv", "tsv", "gz", "parquet", "npz", "npy", "svmlight", "mtx", "ratings"]
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="limits the memory of a process as Linux does"

@@ -38,10 +38,9 @@ COMMANDS = {
     "predict": ("use", "Predict by a saved model."),
     "eigen": ("solve", "Find the largest eigenvalues of a symmetric matrix."),
     "solve": ("solve", "Solve a problem given as matrices."),
-    "report": ("info", "Write a page about a saved model."),
+    "report": ("report", "Write a page about a saved model."),
     "info": ("info", "Describe a file."),
-    "demo": ("info", "Learn a metric for scikit-learn's digits."),
-    "bench": ("info", "Run the benchmarks of a checkout."),
+    "demo": ("demo", "Learn a metric for scikit-learn's digits."),
 }
 """The module of each command, imported when it is called, and its description."""
 

@@ -11,20 +11,13 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from gramian.app.cli.links import links_of
-from gramian.app.cli.options import (
-    FILE,
-    Run,
-    draw,
-    option,
-    out_option,
-    plot_option,
-    run_options,
-    source_options,
-)
+from gramian.app.cli.names import free
+from gramian.app.cli.options import FILE, Source, option, out_option, plot_option, source_options
 from gramian.app.cli.output import bad_input, show
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import keep_page, open_option, prepared_samples, serve
-from gramian.app.cli.samples import Samples, Source, free, last, samples
+from gramian.app.cli.run import Run, draw, run_options
+from gramian.app.cli.samples import Samples, last, samples
 from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.explorer import Session
 from gramian.app.explorer.tables import START

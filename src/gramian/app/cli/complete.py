@@ -10,17 +10,11 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from gramian.app.cli.options import (
-    Run,
-    file_argument,
-    format_options,
-    option,
-    out_option,
-    run_options,
-)
+from gramian.app.cli.options import file_argument, format_options, option, out_option
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.ratings import ratings_to_fit, titles_of
+from gramian.app.cli.run import Run, run_options
 from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.files import ReadOptions
 from gramian.app.verdict import verdict_of_completion

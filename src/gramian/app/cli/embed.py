@@ -11,18 +11,11 @@ import click
 import numpy as np
 import scipy.sparse as sp
 
-from gramian.app.cli.options import (
-    Run,
-    draw,
-    option,
-    out_option,
-    plot_option,
-    run_options,
-    source_options,
-)
+from gramian.app.cli.options import Source, option, out_option, plot_option, source_options
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import MOVING, Writing
-from gramian.app.cli.samples import Source, last, refuse_more_components, samples
+from gramian.app.cli.run import Run, draw, run_options
+from gramian.app.cli.samples import last, refuse_more_components, samples
 from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.verdict import edge_errors, verdict_of_embedding
 from gramian.common import clock

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.app.cli.output import note
-from gramian.app.files import read_header, read_pairs, read_ratings, read_table
+from gramian.app.explorer.session import ROW_COLUMNS
+from gramian.app.files import ReadOptions, read_header, read_table
 
 KIND = "kind"
 """The column with the kind of each pair: must-link or cannot-link."""
@@ -19,107 +22,122 @@ KIND = "kind"
 Pairs = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class _Links:
+    """The pairs of a file as text, and the kind of each; None without such a column."""
+
+    file: Path
+    cells: NDArray[np.str_]
+    kinds: NDArray[np.str_] | None
+    by_row: bool
+    """Whether the names of the columns say that the cells are row numbers."""
+
+
 def links_of(
     must: Path | None, cannot: Path | None, ids: NDArray[Any] | None, rows: int
 ) -> dict[str, Pairs | None]:
     """The pairs of row numbers in the files of --must-link and --cannot-link."""
-    if must is not None and must == cannot and _kind_column(must) is None:
-        raise click.UsageError(
-            f"{must} is given to --must-link and to --cannot-link, and has no column {KIND!r} with "
-            "the kind of each pair"
-        )
-    files = {"must": must, "cannot": cannot}
-    found = {kind: _pairs(file, kind, ids, rows) for kind, file in files.items()}
-    for kind, file in files.items() if must != cannot else ():
-        column = None if file is None else _kind_column(file)
-        if file is not None and column is not None:
-            other = "cannot" if kind == "must" else "must"
-            count = len(_of_kind(file, column, other))
-            if count:
-                note(f"{count} {other}-links of {file} are not used: pass it to --{other}-link too")
-    return {f"{kind}_link": pairs for kind, pairs in found.items()}
-
-
-def _pairs(file: Path | None, kind: str, ids: NDArray[Any] | None, rows: int) -> Pairs | None:
-    if file is None:
-        return None
-    column = _kind_column(file)
-    if column is not None:
-        pairs = _by_id(file, _of_kind(file, column, kind), ids, rows)
-    elif ids is not None:
-        place = {str(name) for name in ids.tolist()}
-        first, second, _ = read_ratings(file, rated=False, ids=place)
-        cells = np.column_stack([first.astype(str), second.astype(str)])
-        if len(cells) > 1 and not any(cell in place or cell.isdecimal() for cell in cells[0]):
-            cells = cells[1:]  # a header
-        pairs = _by_id(file, cells, ids, rows)
-    else:
-        pairs, weights = read_pairs(file)
-        if weights is not None:
-            raise click.ClickException(
-                f"{file} has three columns, where two row numbers belong, and perhaps a column "
-                f"called {KIND}"
-            )
-    if not len(pairs):
-        raise click.ClickException(f"{file} has no {kind}-links")
-    outside = pairs[pairs >= rows]
-    if outside.size:
-        raise click.ClickException(
-            f"{file} links row {outside[0]}, and the last of {rows:,} rows is row {rows - 1}: they "
-            "are counted from 0 without the header"
-        )
-    return pairs
-
-
-def _kind_column(file: Path) -> str | None:
-    """The name of the column of kinds; None without one."""
-    header = read_header(file, expected=[KIND])
-    if header is None or not header.named:
-        return None
-    return next((name for name in header.names if name.lower() == KIND), None)
-
-
-def _of_kind(file: Path, column: str, kind: str) -> NDArray[np.str_]:
-    """The pairs of one kind, as text."""
-    header = read_header(file, expected=[KIND])
-    names = [name for name in header.names if name != column] if header is not None else []
-    if len(names) != 2:
-        raise click.ClickException(
-            f"{file} has the columns {', '.join([*names, column])}, where two of a pair and "
-            f"{KIND} belong"
-        )
-    cells = read_table(file, text=[*names, column]).texts
-    kinds = [str(cell or "").lower().removesuffix("link").rstrip("-_ ") for cell in cells[column]]
-    wrong = next((k for k, cell in enumerate(kinds) if cell not in ("must", "cannot")), None)
-    if wrong is not None:
-        raise click.ClickException(
-            f"{file}: pair {wrong} has the {KIND} {cells[column][wrong]!r}, where must-link or "
-            "cannot-link belongs"
-        )
-    chosen = np.array([cell == kind for cell in kinds])
-    return np.column_stack([cells[name][chosen].astype(str) for name in names])
-
-
-def _by_id(file: Path, pairs: NDArray[Any], ids: NDArray[Any] | None, rows: int) -> Pairs:
-    """Pairs of ids as row numbers; pairs that contain no known id are row numbers already."""
     place = {} if ids is None else {str(name): row for row, name in enumerate(ids.tolist())}
-    known = np.array([[cell in place for cell in pair] for pair in pairs]).reshape(pairs.shape)
-    numbers = all(cell.isdecimal() for cell in pairs.ravel())
-    if not known.any() and numbers:
-        if ids is not None and pairs.size:
+    files = {"must": must, "cannot": cannot}
+    read = {kind: None if file is None else _read(file, place) for kind, file in files.items()}
+    found: dict[str, Pairs | None] = {}
+    for kind, links in read.items():
+        found[f"{kind}_link"] = None if links is None else _pairs(links, kind, ids, place, rows)
+        if links is None:
+            continue
+        if links.kinds is None and must == cannot:
+            raise click.UsageError(
+                f"{must} is given to --must-link and to --cannot-link, and has no column {KIND!r} "
+                "with the kind of each pair"
+            )
+        other = "cannot" if kind == "must" else "must"
+        unused = 0 if links.kinds is None else int((links.kinds == other).sum())
+        if must != cannot and unused:
+            note(f"{unused} {other}-links of {links.file} are not used: pass it to --{other}-link "
+                 "too")  # fmt: skip
+    return found
+
+
+def _read(file: Path, ids: dict[str, int]) -> _Links:
+    """The pairs of a table, of an array with two columns, or of the entries of a sparse matrix."""
+    header = read_header(file, expected=[KIND, *ROW_COLUMNS], ids=ids)
+    names = [] if header is None else header.names
+    headed = None if header is None else header.named
+    table = read_table(file, text=names, format=ReadOptions(header=headed))
+    kind = next((name for name in names if name.lower() == KIND), None) if headed else None
+    ends = [name for name in names if name != kind]
+    X: Any = table.X
+    if sp.issparse(X):
+        pairs = sp.coo_array(sp.triu(X + X.T))
+        return _Links(file, np.column_stack([pairs.row, pairs.col]).astype(str), None, True)
+    if headed and len(ends) == 3 and ends[0] == "x0" and ends[1] != "x1":
+        raise click.ClickException(
+            f"{file} begins with a column that has no name, as an index has: write it without"
+        )
+    if len(ends) != 2:
+        raise click.ClickException(
+            f"{file} has {'one column' if len(names) == 1 else f'{len(names)} columns'}, where two "
+            f"of a pair belong, and perhaps a column called {KIND}"
+        )
+    if not table.texts:  # an array
+        return _Links(file, np.array([[f"{end:g}" for end in pair] for pair in X]), None, True)
+    cells = np.column_stack([table.texts[name] for name in ends])
+    gaps = np.array([None in pair for pair in cells.tolist()], dtype=bool)
+    if gaps.any():
+        raise click.ClickException(f"{file}: pair {gaps.argmax()} lacks a cell")
+    kinds = None if kind is None else _kinds(file, table.texts[kind])
+    if not headed and len(cells) > 1 and not any(c in ids or c.isdecimal() for c in cells[0]):
+        cells = cells[1:]  # a header
+    return _Links(file, cells.astype(str), kinds, tuple(ends) == ROW_COLUMNS)
+
+
+def _kinds(file: Path, cells: NDArray[Any]) -> NDArray[np.str_]:
+    """ "must" or "cannot" for each pair."""
+    kinds = np.array([str(c or "").lower().removesuffix("link").rstrip("-_ ") for c in cells])
+    wrong = ~np.isin(kinds, ("must", "cannot"))
+    if wrong.any():
+        raise click.ClickException(
+            f"{file}: pair {wrong.argmax()} has the {KIND} {cells[wrong.argmax()]!r}, where "
+            "must-link or cannot-link belongs"
+        )
+    return kinds
+
+
+def _pairs(
+    links: _Links, kind: str, ids: NDArray[Any] | None, place: dict[str, int], rows: int
+) -> Pairs:
+    """Pairs of ids as row numbers; pairs that contain no known id are row numbers already."""
+    file = links.file
+    cells = links.cells if links.kinds is None else links.cells[links.kinds == kind]
+    if not len(cells):
+        raise click.ClickException(f"{file} has no {kind}-links")
+    known = np.vectorize(place.__contains__, otypes=[bool])(cells)
+    whole = np.char.isdecimal(cells)
+    if (links.by_row or not known.any()) and whole.all():
+        if ids is not None and not links.by_row:
             note(f"{file} has no ids of --id: its numbers are taken for those of rows, from 0")
-        return pairs.astype(np.int64)
+        return _row_numbers(file, cells, rows)
     if not known.all():
-        unknown = str(pairs[~known][0])
+        unknown = str(cells[~(known if known.any() else whole)][0])
         near = difflib.get_close_matches(unknown, place, n=2)
         hint = f": did you mean {' or '.join(near)}?" if near else ""
         hint = hint or ("" if ids is not None else ": name the column of such ids with --id")
         raise click.ClickException(f"{file} links {unknown!r}, which no row is called{hint}")
     assert ids is not None
     names, times = np.unique(ids.astype(str), return_counts=True)
-    twice = np.intersect1d(pairs, names[times > 1])
+    twice = np.intersect1d(cells, names[times > 1])
     if twice.size:
         raise click.ClickException(
             f"{file} links {str(twice[0])!r}, and several rows are called so: name them apart"
         )
-    return np.array([[place[cell] for cell in pair] for pair in pairs], dtype=np.int64)
+    return np.vectorize(place.__getitem__, otypes=[np.int64])(cells)
+
+
+def _row_numbers(file: Path, cells: NDArray[np.str_], rows: int) -> Pairs:
+    outside = next((cell for cell in cells.ravel() if int(cell) >= rows), None)
+    if outside is not None:
+        raise click.ClickException(
+            f"{file} links row {outside}, and the last of {rows:,} rows is row {rows - 1}: they "
+            "are counted from 0 without the header"
+        )
+    return cells.astype(np.int64)

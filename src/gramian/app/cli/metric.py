@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from gramian.app.cli.options import FILE, Run, option, out_option, run_options, source_options
+from gramian.app.cli.options import FILE, Source, option, out_option, source_options
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import keep_page, open_option, prepared_samples, serve
-from gramian.app.cli.samples import Samples, Source, last, refuse_more_components, samples
+from gramian.app.cli.run import Run, run_options
+from gramian.app.cli.samples import Samples, last, refuse_more_components, samples
 from gramian.app.cli.tables import deliver, left_out, refuse_one_array
 from gramian.app.explorer import MetricSession
 from gramian.app.explorer.serve import known_classes
@@ -175,6 +176,11 @@ def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
         note(
             f"{given.label!r} has {classes} different numbers in {len(y)} rows, each taken for a "
             "class: it looks like a quantity, and a metric is learned from classes"
+        )
+    elif len(y) / 2 < classes < len(y):
+        note(
+            f"{given.label!r} has {classes} classes in {len(y)} rows: nothing can be learned from "
+            "a class of one row"
         )
     if len(y) > 1 and classes == len(y):
         raise click.ClickException(

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -18,11 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 from gramian.app.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, complain, printable
-from gramian.certificate import Certificate
-from gramian.result import Result, Status
 
-UNNOTED = ("did not converge", "distinct clusters")
-"""Warnings that are not shown: a command itself reports how a solve ended."""
+if TYPE_CHECKING:
+    from gramian.certificate import Certificate
+    from gramian.result import Result, Status
+
+UNNOTED = ("did not converge", "distinct clusters", "number of unique classes is greater")
+"""Warnings that are not shown: a command itself reports how a solve ended, and many classes."""
 
 
 def note(sentence: str) -> None:
@@ -59,6 +61,7 @@ SPELLED = {
     'connect="mst"': "--connect mst",
     'connect="components"': "--connect components",
     "fill them in or leave those rows out": "fill them in, or leave those rows out: --missing drop",
+    "than rank=": "than --rank ",
     "raise max_iter or tol": "raise --tol",
 }
 """Parameters and phrases of the library, and what they are on the command line."""
@@ -102,6 +105,8 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
 
 
 LABELS = {
+    "error_held_out": "held-out error of the chosen lambda",
+    "ndcg_held_out": "held-out nDCG of the chosen lambda",
     "largest_edge_error": "largest relative error of a squared distance between neighbours",
     "leave_one_out_error_before": "leave-one-out error before",
     "leave_one_out_error_after": "after, on the training rows",
@@ -142,6 +147,8 @@ def judgement(verdict: Any) -> dict[str, Any]:
 
 def leave(status: Status) -> None:
     """Exit with the status of the solve."""
+    from gramian.result import Status  # not at the top, so that `gramian info` starts quickly
+
     if status is not Status.CONVERGED:
         note(spelled(status.sentence))
     elif HEARD.is_set():

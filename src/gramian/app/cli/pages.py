@@ -11,8 +11,9 @@ import click
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from gramian.app.cli.options import Run, option
+from gramian.app.cli.options import option
 from gramian.app.cli.output import show
+from gramian.app.cli.run import Run
 from gramian.app.cli.tables import deliver
 from gramian.app.explorer import Page
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +13,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.app.cli.names import listed
 from gramian.app.cli.output import note
-from gramian.app.cli.samples import listed
 from gramian.app.files import (
     Header,
     ReadOptions,
@@ -22,6 +23,7 @@ from gramian.app.files import (
     read_ratings,
     read_table,
 )
+from gramian.common.storage import FileError
 from gramian.completion._reading import ROLES, are_names, by_role
 
 CLICKS = ": for clicks or purchases without ratings use --method implicit"
@@ -45,7 +47,7 @@ def ratings_of(
     fitted: Any = getattr(model, "columns_", None)
     by_name, count = are_names(fitted), 2 + rated
     expected = asked or (fitted[:count] if by_name else ())
-    header = read_header(file, format=format, expected=expected)
+    header = header_of(file, format, expected)
     if header is None and by_name:
         raise click.ClickException(
             f"{file} is a matrix, and the model was fitted to columns with names: write the pairs "
@@ -59,17 +61,21 @@ def ratings_of(
         wanted = _by_role(file, header, count)
     else:
         wanted = [str(place) for place in (fitted or (0, 1, 2))[:count]]
-    rows, cols, values = read_ratings(file, columns=wanted, format=format, rated=rated)
-    if rated or header is None or header.named or not _headed(model, rows, cols):
-        return rows, cols, values
-    if by_role([str(cols[0])]).get(0) or by_role([str(rows[0])]).get(1):
-        raise click.ClickException(
-            f"the first line of {file} names the columns {rows[0]} and {cols[0]}, and the model "
-            f"was fitted without names: say which they are with --columns {rows[0]},{cols[0]}, "
-            "the user first"
-        )
-    note(f"the first line of {file}, {rows[0]} and {cols[0]}, is taken for a header")
-    return rows[1:], cols[1:], values[1:]
+    return read_ratings(file, columns=wanted, format=format, rated=rated)
+
+
+def header_of(
+    file: Path, format: ReadOptions, expected: Sequence[str] = (), roles: Sequence[int] = (0, 1)
+) -> Header | None:
+    """The columns of a file; a first row with words for `roles` and without digits is a header."""
+    header = read_header(file, format=format, expected=expected)
+    if header is None or header.named or format.header is not None:
+        return header
+    with suppress(FileError):
+        named = read_header(file, format=replace(format, header=True))
+        if named is not None and set(roles) <= set(by_role(named.names)):
+            return header if any(map(str.isdigit, "".join(named.names))) else named
+    return header
 
 
 def _by_name(file: Path, header: Header, wanted: list[str]) -> list[str]:
@@ -98,19 +104,6 @@ def _by_role(file: Path, header: Header, count: int) -> list[str]:
             f"{listed(header.names)} are {kinds} with --columns"
         )
     return [roles[role] for role in range(count)]
-
-
-def _headed(model: Any, rows: NDArray[Any], cols: NDArray[Any]) -> bool:
-    """Whether the first of several pairs of strings is a header: it contains no known id."""
-    strings = rows.dtype.kind == cols.dtype.kind == "U"
-    return bool(
-        strings
-        and rows.size > 1
-        and rows[0] not in model.row_ids_
-        and cols[0] not in model.col_ids_
-        and rows[0] not in rows[1:]
-        and cols[0] not in cols[1:]
-    )
 
 
 def as_ids(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
@@ -237,26 +230,19 @@ def _title_columns(file: Path) -> list[str]:
 def _clicks(
     file: Path, format: ReadOptions, columns: str | None, missing: Literal["error", "drop"]
 ) -> tuple[Columns, Triples] | None:
-    """The number of lines with each user and item in a file of pairs; None for another file.
-
-    A header of text above text is recognised by its words for users and items.
-    """
+    """The number of lines with each user and item in a file of pairs; None for another file."""
     asked = None if columns is None else [name.strip() for name in columns.split(",")]
     if asked is not None and len(asked) != 2:
         return None
-    header = read_header(file, format=format, expected=asked or ())
+    header = header_of(file, format, asked or ())
     if header is None or (asked is None and len(header.names) != 2):
         return None
+    chosen = asked or header.names
+    if asked is None and by_role(chosen).get(0) == chosen[1]:
+        chosen = chosen[::-1]
+    names: Columns = tuple(chosen) if header.named else tuple(header.places(file, chosen))
     format = replace(format, header=header.named)
-    rows, cols, _ = read_ratings(file, columns=asked, format=format, rated=False, missing=missing)
-    first = [str(rows[0]), str(cols[0])]
-    names: tuple[Any, ...] = (0, 1)
-    if header.named:
-        names = tuple(asked or header.names)
-    elif set(by_role(first)) == {0, 1}:
-        rows, cols, names = rows[1:], cols[1:], tuple(first)
-    if are_names(names) and asked is None and by_role(list(names)).get(0) == names[1]:
-        rows, cols, names = cols, rows, names[::-1]
+    rows, cols, _ = read_ratings(file, columns=chosen, format=format, rated=False, missing=missing)
     pairs, counts = np.unique(np.column_stack([rows, cols]), axis=0, return_counts=True)
     who, what = (pairs[:, k].astype(side.dtype) for k, side in enumerate((rows, cols)))
     return names, (who, what, counts.astype(float))
@@ -288,10 +274,10 @@ def _wide_ratings(file: Path, format: ReadOptions) -> Triples:
 
 def users_of(model: Any, file: Path, format: ReadOptions) -> list[Any]:
     """The users of a file: its only column, or the column of the fit."""
-    header = read_header(file, format=format)
+    fitted: Any = getattr(model, "columns_", None)
+    header = header_of(file, format, fitted if are_names(fitted) else (), roles=(0,))
     if header is None:
         raise click.ClickException(f"{file} is a matrix, where a list of users belongs")
-    fitted: Any = getattr(model, "columns_", None)
     name = by_role(header.names).get(0)
     if len(header.names) == 1:
         name = header.names[0]
@@ -301,10 +287,9 @@ def users_of(model: Any, file: Path, format: ReadOptions) -> list[Any]:
         raise click.ClickException(
             f"which of the columns {listed(header.names)} of {file} are the users? Leave one only"
         )
-    users = [str(user) for user in read_column(file, name if header.named else "0", format)]
+    cells = read_column(file, name if header.named else "0", format)
+    users = list(dict.fromkeys(map(str, cells.tolist())))
     known = {str(one) for one in model.row_ids_.tolist()}
     if header.named and name in known:  # a list without a header
         users = [name, *users]
-    elif not header.named and users[0] not in known and 0 in by_role(users[:1]):
-        users = users[1:]
     return known_users(model, users)

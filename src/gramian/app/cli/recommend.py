@@ -17,12 +17,12 @@ from gramian.app.cli.options import (
     option,
     out_option,
     report_option,
-    write_report,
 )
 from gramian.app.cli.output import bad_input, note, show
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import open_option, serve
 from gramian.app.cli.ratings import as_ids, known_users, ratings_of, titles_of, users_of
+from gramian.app.cli.run import write_report
 from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.explorer import RatingSession
 from gramian.app.files import ReadOptions

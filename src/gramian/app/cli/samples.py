@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -20,46 +18,25 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from gramian.app.cli.names import by_name, columns_in, counted, free, listed
+from gramian.app.cli.options import Source
 from gramian.app.cli.output import note
+from gramian.app.cli.text_columns import kind_of, read_with_texts
 from gramian.app.encoders import DateEncoder
 from gramian.app.files import (
-    ReadOptions,
     Table,
-    TextColumnsError,
     looks_like,
     place_of,
     read_column,
     read_header,
-    read_table,
 )
 from gramian.common import clock
-from gramian.common.storage import FileError
-
-ALL = "all"
-"""The value of --encode for every column of text."""
 
 ROW = "row"
 """The column with the row numbers, from 0 without the header, if some rows are left out."""
 
-MOST_DESCRIBED = 5
-"""Columns of text that a message describes one by one."""
-
 ROUGH = 100.0
 """Ratio of the standard deviations of columns above which --standardize is suggested."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """The file of the samples, and how to read and prepare it."""
-
-    file: Path
-    format: ReadOptions
-    label: str | None
-    drop: Sequence[str]
-    encode: Sequence[str]
-    ids: str | None
-    missing: str
-    standardize: bool
 
 
 @dataclass(frozen=True)
@@ -125,12 +102,12 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     there = [] if header is None else header.names
     if header is not None:
         source = replace(source, format=replace(source.format, header=header.named))
-    encode = _by_name(file, header, columns_in(source.encode, there))
+    encode = by_name(file, header, columns_in(source.encode, there))
     source = replace(source, drop=columns_in(source.drop, there), encode=encode)
     source = _without_row_names(source, header)
-    table = _read(source, unknown or missing == "drop")
+    table = read_with_texts(source, unknown or missing == "drop")
     names = {} if source.ids is None else {source.ids: read_column(file, source.ids, source.format)}
-    kinds = {name: _kind(file, name, cells) for name, cells in table.texts.items()}
+    kinds = {name: kind_of(source, name, cells) for name, cells in table.texts.items()}
     X, y = with_texts(table, there), table.y
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
@@ -147,6 +124,8 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
             raise click.ClickException(_gaps(source, X, empty))
         if empty:
             note(f"nothing is in {listed(empty)}: leave it out with --drop {','.join(empty)}")
+    if X.shape[0] < 2:
+        raise click.ClickException(f"{file} has one row only, and a model is learned from several")
     return Samples(source, X, y, table.label or "label", names, kinds)
 
 
@@ -193,142 +172,6 @@ def _without_gaps(y: NDArray[Any]) -> NDArray[Any]:
     """Labels as integers if they are whole numbers that missing labels had made floats."""
     whole = y.dtype.kind == "f" and np.isfinite(y).all() and (y % 1 == 0).all()
     return y.astype(np.int64) if whole else y
-
-
-# --- names -----------------------------------------------------------------------------
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
-    left = len(names) - 5
-    more = "" if left <= 0 else f" and {left} other{'s' if left > 1 else ''}"
-    return f"{', '.join(map(str, names[:5]))}{more}"
-
-
-def free(name: str, taken: Collection[str]) -> str:
-    """The name of an added column, with underscores after it if the file has such a column."""
-    return free(f"{name}_", taken) if name in taken else name
-
-
-def columns_in(given: Sequence[str], there: Sequence[str]) -> list[str]:
-    """Names separated by commas, unless a column has the whole text as its name."""
-    return [
-        name.strip()
-        for names in given
-        for name in ([names] if names in there else names.split(","))
-        if name.strip()
-    ]
-
-
-def _by_name(file: Path, header: Any, columns: list[str]) -> list[str]:
-    """The names of columns that are given by name or by number."""
-    if header is None:
-        return columns
-    return [
-        name if name == ALL else header.names[header.places(file, [name])[0]] for name in columns
-    ]
-
-
-# --- columns of text -------------------------------------------------------------------
-
-
-def _read(source: Source, unknown: bool) -> Table:
-    """Read numbers, and as text the columns to encode: all of them if there are no numbers."""
-    texts = [name for name in source.encode if name != ALL]
-    while True:
-        try:
-            return read_table(
-                source.file, label=source.label, drop=list(source.drop), text=texts,
-                format=source.format, unknown=unknown,
-            )  # fmt: skip
-        except TextColumnsError as refusal:
-            plain = all(column.kind not in ("numbers", "amounts") for column in refusal.columns)
-            if not plain or (ALL not in source.encode and refusal.numeric):
-                message = _text_columns(refusal, source.label)
-                if plain:
-                    message += _together(refusal, _has_gaps(refusal, source, texts))
-                raise click.ClickException(message) from refusal
-            if ALL not in source.encode:
-                note(
-                    f"{source.file} has no column of numbers: its columns of text are encoded, as "
-                    "with --encode all"
-                )
-            texts += [column.name for column in refusal.columns]
-
-
-def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
-    """The columns of text, and the option that fits each."""
-    options = {
-        "names": "--id {} keeps it as the name of the rows",
-        "dates": "--encode {} makes numbers of its dates",
-        "categories": "--encode {} makes numbers of its categories",
-        "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill",
-        "amounts": "write its numbers without signs, units and thousands separators",
-        "text": "--drop {} leaves it out",
-    }
-    described = []
-    for column in refusal.columns[:MOST_DESCRIBED]:
-        option = options[column.kind].format(quote(column.name))
-        if column.kind == "categories" and label is None:
-            option += f", --label {quote(column.name)} learns it"
-        described.append(f"{column.name!r} has {column.cell!r} in {column.place} ({option})")
-    these = [quote(column.name) for column in refusal.columns]
-    if len(these) > MOST_DESCRIBED:
-        described.append(f"so have {counted(len(these) - MOST_DESCRIBED, 'other column')}")
-    every = f"; --drop {','.join(these)} leaves all of them out" if len(these) > 1 else ""
-    if len(these) > 1 and all(c.kind in ("dates", "categories") for c in refusal.columns):
-        every = f"; --encode {ALL} encodes all of them{every}"
-    return f"{refusal.path} has text where numbers belong: {'; '.join(described)}{every}"
-
-
-def _together(refusal: TextColumnsError, gaps: bool) -> str:
-    """Options for all columns of text, and for gaps in others; empty if one option is enough."""
-    encode = [quote(c.name) for c in refusal.columns if c.kind in ("dates", "categories")]
-    others = [quote(c.name) for c in refusal.columns if quote(c.name) not in encode]
-    if not gaps and not (encode and others):
-        return ""
-    pairs = (("--encode", encode), ("--drop", others))
-    options = [f"{option} {','.join(names)}" for option, names in pairs if names]
-    if not gaps:
-        return f"; all at once: add {' '.join(options)}"
-    options.append("--missing median")
-    return f"; other columns have missing cells; all at once: add {' '.join(options)}"
-
-
-def _has_gaps(refusal: TextColumnsError, source: Source, texts: list[str]) -> bool:
-    """Whether cells are missing in the columns of numbers, and would be refused."""
-    drop = [*source.drop, *(column.name for column in refusal.columns)]
-    with suppress(FileError):
-        X = read_table(
-            source.file, label=source.label, drop=drop, text=texts, format=source.format,
-            unknown=True,
-        ).X  # fmt: skip
-        return source.missing == "error" and not sp.issparse(X) and bool(np.isnan(X).any())
-    return False
-
-
-def _kind(file: Path, name: str, cells: NDArray[np.object_]) -> str:
-    """Whether a column of text contains dates or categories; names of rows are refused."""
-    kind = looks_like(cells)
-    known = [cell for cell in cells if cell is not None]
-    if kind == "text":
-        note(
-            f"column {name!r} has {len(set(known))} different texts in {len(cells)} rows, each a "
-            f"column of its own: leave it out with --drop {quote(name)}"
-        )
-    if kind == "names":
-        raise click.ClickException(
-            f"{file}: column {name!r} has another text in every row, like {known[0]!r}, so its "
-            "categories contain no information: if these are dates, write them as 2024-05-31; "
-            f"otherwise --id {quote(name)} keeps it as the name of the rows, and --drop "
-            f"{quote(name)} leaves it out"
-        )
-    return "dates" if kind == "dates" else "categories"
 
 
 # --- columns that are not features -----------------------------------------------------

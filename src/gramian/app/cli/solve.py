@@ -85,7 +85,7 @@ def solve(
             raise click.UsageError("FILE is a whole problem: leave out the options with matrices")
         if file is None and dual is not None:
             raise click.UsageError("--dual requires a FILE that has constraints")
-        problem = _problem(matrices, trace) if file is None else read_sdpa(file)
+        problem = _problem(matrices, trace) if file is None else _program(file)
         if checkpoint is not None and checkpoint.exists():
             note(f"continuing from {checkpoint}")
         result = gm.minimize(problem, solver, random_state=seed, checkpoint=checkpoint, **given)
@@ -104,6 +104,19 @@ def solve(
         facts["dimacs"] = list(result.dimacs) if as_json else errors
     show("solve", {"problem": str(problem), **facts}, as_json=as_json)
     leave(result.status)
+
+
+def _program(file: Path) -> Any:
+    """The program in a file; an error about a file of another kind names the other options."""
+    try:
+        return read_sdpa(file)
+    except ValueError as refusal:
+        if ".dat-s" in file.name.lower() or not file.is_file():
+            raise
+        raise click.ClickException(
+            f"{refusal}: FILE is a program in the sparse SDPA format; a matrix is given with "
+            "--entries, -A, -B or -C"
+        ) from refusal
 
 
 def _refuse_other_order(files: list[Path]) -> None:
@@ -164,6 +177,12 @@ def eigen(
       gramian eigen kernel.csv -k 3
     """
     matrix = read_matrix(file, format=format)
+    rows, columns = matrix.shape
+    if rows != columns:
+        raise click.ClickException(
+            f"{file} has {rows:,} rows and {columns:,} columns, where a square, symmetric matrix "
+            "belongs"
+        )
     with bad_input():
         found = top_eigen(matrix, count, method=method, tol=tol)
     if out is not None and out.suffix.lower() == ".npz":

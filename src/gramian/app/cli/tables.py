@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +14,12 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
 from gramian.app.cli.exits import printable
+from gramian.app.cli.names import free, listed
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import ESCAPE
-from gramian.app.cli.samples import encodes, filled_categories, free, listed, whole_rows, with_texts
+from gramian.app.cli.samples import encodes, filled_categories, whole_rows, with_texts
 from gramian.app.files import ReadOptions, TextColumnsError, read_header, read_table, write_table
-from gramian.app.files._write import write_rows
+from gramian.app.files._write import as_frame
 
 
 def for_model(
@@ -133,7 +133,6 @@ def deliver(
         if count:
             click.echo(f"{len(X)} rows written to {out}")
         return
-    text = io.StringIO()
     more = {name: np.asarray(values) for name, values in {**first, **extra}.items()}
-    write_rows(text, np.asarray(X), columns, more, len(first), escape=escape)
-    click.echo(printable(text.getvalue()), nl=False)
+    frame = as_frame(X, columns, more, len(first), escape=escape)
+    click.echo(printable(frame.to_csv(index=False, lineterminator="\n")), nl=False)

@@ -11,20 +11,20 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 import gramian as gm
+from gramian.app.cli.names import free
 from gramian.app.cli.options import (
     FILE,
     file_argument,
     format_options,
-    learned,
     option,
     out_option,
     report_option,
-    write_report,
 )
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.ratings import as_ids, ratings_of
-from gramian.app.cli.samples import free, last, rows_left
+from gramian.app.cli.run import learned, write_report
+from gramian.app.cli.samples import last, rows_left
 from gramian.app.cli.tables import deliver, for_model, refuse_one_array
 from gramian.app.files import ReadOptions, read_column
 from gramian.app.report.families import mapped_section, rows_section

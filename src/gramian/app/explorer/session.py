@@ -41,6 +41,9 @@ Array = NDArray[np.floating]
 Labels = NDArray[np.integer]
 
 MUST, CANNOT = "must", "cannot"
+ROW_COLUMNS = ("first_row", "second_row")
+"""The columns of links.csv if its samples are given by row numbers, from 0, and not by names."""
+
 ASKED = 2000
 """Number of random pairs among which the least certain one is selected."""
 
@@ -330,10 +333,10 @@ class Session(SampleSession[Clusters]):
         """A table to download; None for the model, which `save` writes."""
         names = self._sample_names()
         if name == "links.csv":
-            unique = len(set(names)) == self.size
-            ends = names if unique else list(range(self.size))
+            named = self.names is not None and len(set(names)) == self.size
+            ends = names if named else range(self.size)
             rows = [[ends[k.i], ends[k.j], f"{k.kind}-link"] for k in self.links]
-            return table(["first", "second", "kind"], rows)
+            return table([*(("first", "second") if named else ROW_COLUMNS), "kind"], rows)
         if name == "clusters.csv":
             return table(["sample", "cluster"], list(zip(names, self.called(), strict=True)))
         return None

@@ -15,8 +15,8 @@ import numpy as np
 from gramian.app.files._columns import Values, listed, unique_names
 from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, shown
 from gramian.app.files._frames import library
+from gramian.app.files._layout import MISSING, layout
 from gramian.app.files._source import Source
-from gramian.app.files._text import MISSING, layout
 
 INDEX = re.compile(r"__index_level_\d+__")
 """A name that pandas gives the index of a frame, which is not one of its columns."""

@@ -28,8 +28,9 @@ class TextColumn:
     place: str
     """Its location."""
     kind: str
-    """Its apparent content: "names" (all different), "dates", "categories", "numbers" (a few cells
-    are text), "amounts" (numbers with a currency sign or a unit) or "text"."""
+    """Its apparent content: "names" (all different), "dates", "some dates" (a few cells are none),
+    "categories", "constant", "numbers" (a few cells are text), "amounts" (numbers with a currency
+    sign or a unit) or "text"."""
 
 
 class TextColumnsError(FileError):

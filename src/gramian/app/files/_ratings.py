@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +35,6 @@ def read_ratings(
     columns: Sequence[str] | None = None,
     format: Format = None,
     rated: bool = True,
-    ids: Collection[str] = (),
     missing: Literal["error", "drop"] = "error",
 ) -> Triples:
     """Read the row ids, column ids and values of ratings.
@@ -53,8 +52,6 @@ def read_ratings(
         The format, by default detected.
     rated : bool
         Whether there are values; otherwise two columns are read, and the values are NaN.
-    ids : collection of str
-        Known ids: a first line that only contains known ids is not a header.
     missing : {"error", "drop"}
         Whether rows of a table without an id or a value are rejected or skipped with a warning.
 
@@ -71,7 +68,7 @@ def read_ratings(
         columns = columns[: 2 + rated]
     source = locate(path, format)
     with reading(path):
-        found = frame(source, columns or (), ids)
+        found = frame(source, columns or ())
         if found is not None:
             return _from_frame(found, columns, rated, missing == "drop")
         if source.format == "npz":

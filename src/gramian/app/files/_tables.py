@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.app.encoders import date_in
+from gramian.app.dates import date_in
 from gramian.app.files._arrays import Archive, archive, read_npy
 from gramian.app.files._cells import arrow_frame, excel_frame, json_frame
 from gramian.app.files._columns import (
@@ -52,7 +52,7 @@ AMOUNT = re.compile(r"[^\w.,+-]{0,2}\s?[+-]?\d[\d.,' ]*\s?[^\W\d_]{0,3}[^\w.,]?"
 """A number with a currency sign, a unit or thousands separators."""
 
 FEW_TEXTS = 0.2
-"""The largest fraction of texts in a column of numbers."""
+"""The largest fraction of other texts in a column of numbers or dates."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,11 @@ def read_column(path: NameOfFile, column: str, format: Format = None) -> NDArray
 
 
 def read_header(
-    path: NameOfFile, *, format: Format = None, expected: Sequence[str] = ()
+    path: NameOfFile,
+    *,
+    format: Format = None,
+    expected: Sequence[str] = (),
+    ids: Collection[str] = (),
 ) -> Header | None:
     """The columns of a dense file; None for a sparse matrix, which has none.
 
@@ -159,10 +163,12 @@ def read_header(
         The format, by default detected.
     expected : sequence of str
         Names that identify the first row as a header even if all cells below are also text.
+    ids : collection of str
+        Known names of rows: a first row that only contains such names is not a header.
     """
     source = locate(path, format)
     with reading(path):
-        columns = frame(source, expected)
+        columns = frame(source, expected, ids)
         if columns is not None:
             return Header(columns.names, columns.headed)
         if source.format == "npy":
@@ -277,8 +283,10 @@ def _features(columns: Frame, names: list[str], values: list[Values]) -> NDArray
     for place, cells in enumerate(values):
         X[:, place], text = numbers(cells)
         if text is not None:
-            where = columns.place(text)
-            texts.append(TextColumn(names[place], str(cells[text]), where, looks_like(cells)))
+            kind = looks_like(cells)
+            if kind == "some dates":
+                text = next(k for k, c in enumerate(cells) if c is not None and not date_in(c))
+            texts.append(TextColumn(names[place], str(cells[text]), columns.place(text), kind))
     if texts:
         raise TextColumnsError(columns.path, texts, len(names) - len(texts))
     infinite = np.isinf(X).any(axis=0)
@@ -292,14 +300,23 @@ def _features(columns: Frame, names: list[str], values: list[Values]) -> NDArray
 def looks_like(values: Values) -> str:
     """The apparent content of a column of text: see `TextColumn.kind`."""
     cells = [text for cell in values if cell is not None and (text := str(cell).strip())]
-    if cells and all(map(date_in, cells)):
-        return "dates"
+    if not cells:
+        return "categories"
+    others, most = 0, int(FEW_TEXTS * len(cells))
+    for cell in cells:
+        others += date_in(cell) is None
+        if others > most:
+            break
+    else:
+        return "dates" if others == 0 else "some dates"
     texts = [cell for cell in cells if number_of(cell) is None]
     if texts and len(texts) <= FEW_TEXTS * len(cells):
         return "numbers"
     if texts and all(map(AMOUNT.fullmatch, cells)) and not all(map(str.isalnum, texts)):
         return "amounts"
     distinct = len(set(cells))
+    if distinct == 1 and len(cells) > FEW:
+        return "constant"
     if distinct == len(cells) and len(cells) > FEW:
         return "names"
     return "categories" if distinct <= max(FEW, len(cells) // 10) else "text"

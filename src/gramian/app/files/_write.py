@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +17,6 @@ from gramian.app.files._frames import library
 from gramian.common.storage import replacing
 
 WRITTEN = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".npy", ".npz", ".parquet", ".pq")
-ROWS_AT_ONCE = 4096
 
 Extra = Mapping[str, NDArray[Any]]
 
@@ -69,23 +65,18 @@ def write_table(
         elif ending == ".npz":
             _write_npz(file, table, names if columns is not None else None, more)
         elif ending in (".parquet", ".pq"):
-            arrow = library("pyarrow", "writing Parquet")
-            own = dict(zip(names, _dense(path, table).T, strict=True))
-            ordered = {**lead, **own, **more}
-            arrays = {name: arrow.array(np.ascontiguousarray(_plain(ordered[name])))
-                      for name in ordered}  # fmt: skip
-            library("pyarrow.parquet", "writing Parquet").write_table(arrow.table(arrays), file)
-        else:
-            delimiter = "\t" if ending.startswith(".tsv") else ","
-            # without the time of writing, so that the same table gives the same bytes
-            target: Any = (
-                gzip.GzipFile("", "wb", fileobj=file, mtime=0) if ending.endswith(".gz") else file
+            library("pyarrow", "writing Parquet")
+            plain = {name: _plain(values) for name, values in more.items()}
+            as_frame(_dense(path, table), names, plain, len(lead), escape=False).to_parquet(
+                file, engine="pyarrow", index=False
             )
-            text = io.TextIOWrapper(target, encoding="utf-8", newline="")
-            write_rows(text, table, names, more, len(lead), delimiter, escape=escape)
-            text.detach()
-            if target is not file:
-                target.close()
+        else:
+            # without the time of writing, so that the same table gives the same bytes
+            packed: Any = {"method": "gzip", "mtime": 0} if ending.endswith(".gz") else None
+            as_frame(_dense(path, table), names, more, len(lead), escape=escape).to_csv(
+                file, sep="\t" if ending.startswith(".tsv") else ",", index=False, mode="wb",
+                lineterminator="\n", compression=packed,
+            )  # fmt: skip
 
 
 def _check(X: Any, names: list[str], extra: Extra) -> None:
@@ -130,30 +121,13 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.str_) if values.dtype == object else values
 
 
-def write_rows(
-    text: IO[str],
-    X: Any,
-    names: list[str],
-    extra: Extra,
-    lead: int,
-    delimiter: str = ",",
-    *,
-    escape: bool = True,
-) -> None:
-    """Write the header and the rows of a table as text, the first `lead` extra columns in front."""
-
-    def cells(row: Sequence[Any]) -> list[Any]:
-        return list(map(escaped, row)) if escape else list(row)
-
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(cells([*list(extra)[:lead], *names, *list(extra)[lead:]]))
-    own = cells if X.dtype.kind in "OU" else list
-    for start in range(0, X.shape[0], ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        some = X[rows].toarray() if sp.issparse(X) else X[rows]
-        others = [cells(values[rows].tolist()) for values in extra.values()]
-        writer.writerows(
-            [*more[:lead], *own(row), *more[lead:]]
-            for row, *more in zip(some.tolist(), *others, strict=True)
-        )
-    text.flush()
+def as_frame(X: Any, names: Sequence[str], extra: Extra, lead: int, *, escape: bool) -> Any:
+    """A table as a frame, the first `lead` extra columns in front; text with formulas escaped."""
+    more = list(extra.items())
+    columns = {**dict(more[:lead]), **dict(zip(names, np.asarray(X).T, strict=True)), **extra}
+    if escape:
+        columns = {
+            escaped(name): list(map(escaped, cells.tolist())) if cells.dtype.kind in "OU" else cells
+            for name, cells in columns.items()
+        }
+    return library("pandas", "writing tables").DataFrame(columns)

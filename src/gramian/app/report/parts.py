@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gramian.app.report import figures
-from gramian.app.report.formula import displayed
 from gramian.app.report.page import Section, facts, figure, side_by_side, table
 from gramian.app.verdict import Verdict
 from gramian.certificate import Certificate
@@ -18,6 +18,14 @@ from gramian.spectral import TopEigen
 
 SHOWN = 60
 """Largest number of eigenvalues in a figure."""
+
+WORDS = r"\b(?:tr|ln|exp|max|min|diag|rank|of|the|leading|block|subject to)\b"
+"""Upright words and functions in a formula."""
+
+RAISED = {
+    "sub": re.compile(r"_(?:\{([^}]*)\}|([^\W\d_]+|.))"),
+    "sup": re.compile(r"\^(?:\{([^}]*)\}|(.))"),
+}
 
 EIGENVALUES = ("number", "eigenvalue")
 """Titles of axes."""
@@ -28,6 +36,15 @@ def judgement(verdict: Verdict) -> Section:
     helped = verdict.sentence.startswith("It helped")
     kind = "verdict" if helped else "verdict open"
     return Section("Did it help?", f'<p class="{kind}">{escape(verdict.sentence)}</p>')
+
+
+def displayed(line: str) -> str:
+    """A problem such as "min ‖U‖_*  subject to U ⪰ 0" as HTML, in two lines on a narrow page."""
+    text = re.sub(WORDS, r"<b>\g<0></b>", escape(line))
+    for tag, pattern in RAISED.items():
+        text = pattern.sub(rf"<{tag}>\1\2</{tag}>", text)
+    parts = [f"<span>{part}</span>" for part in re.split(r"\s{2,}(?=<b>subject)", text) if part]
+    return f'<div class="formula">{" ".join(parts)}</div>' if parts else ""
 
 
 def opening(result: Result, certificate: Certificate | None = None) -> Section:

@@ -1,0 +1,184 @@
+"""The verdict on metrics: the error of k-NN on held-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+
+from gramian.app.verdict.base import (
+    CHANCE,
+    LARGEST_COMPARED,
+    QUICK,
+    Verdict,
+    chance,
+    percent,
+    untested,
+)
+from gramian.arrays.samples import checked_samples
+from gramian.common import clock
+from gramian.common.random_state import generator
+from gramian.neighbours import nearest
+
+Array = NDArray[np.floating]
+
+FOLDS = 5
+"""Number of folds; only one is held out if a fit takes more than `QUICK` seconds."""
+
+MOST_ASKED = 5000
+"""Rows that k-NN predicts at most, chosen at random if there are more."""
+
+EUCLID_KEPT = "Euclid's metric was kept: no learned metric was clearly better on held-out samples"
+
+
+def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
+    """The k-NN errors of a fitted metric by cross-validation, with all its choices in each fold.
+
+    A fold is held out from everything: the steps before the metric, the choice of its weight, the
+    metric and the neighbours. If the model kept Euclid's metric, the error is that of Euclid's
+    metric in all folds, since this is what the model does with new samples. At most `MOST_ASKED`
+    rows are predicted; the only sample of a class is never held out. All folds are held out if the
+    fit (which took `seconds`) or that to the first fold took at most `QUICK` seconds and the time
+    limit permits; otherwise one. The first fit of a process includes compilation, so it can take
+    much longer than those of the folds.
+    """
+    y = np.asarray(y)
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[codes] > 1)
+    kept = keeps_euclid(model)
+    if several.size == 0:
+        return with_choice(untested("no class has two samples"), kept)
+    folds = min(FOLDS, int(counts[counts > 1].min()))
+    wrong: list[Array] = []
+    plain = 0
+    parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several])
+    quick = kept or seconds <= QUICK
+    learner = before(model) if kept else model
+    for held_out in [several[part] for _, part in parts]:
+        train = np.setdiff1d(np.arange(len(y)), held_out)
+        test = some(held_out, MOST_ASKED // (folds if quick else 1))
+        begun = clock.now()
+        clock.phase("the verdict on held-out rows")
+        try:
+            again = None if learner is None else clone(learner).fit(_rows(X, train), y[train])
+        except ValueError as reason:
+            return untested(f"the model cannot be fitted to a part of the rows ({reason})")
+        plain += again is not None and keeps_euclid(again)
+        wrong.append(wrong_rows(again, _rows(X, train), y[train], _rows(X, test), y[test], k, kept))
+        took = clock.now() - begun
+        if not quick and (took > QUICK or clock.left() < 2 * folds * took):
+            break
+        quick = True
+    where = f"{len(wrong)} of {folds} folds"
+    if plain and not kept:
+        where += f", of which {plain} kept Euclid's metric"
+    return of_errors(np.concatenate(wrong), f"{k}-NN", where, kept)
+
+
+def keeps_euclid(model: Any) -> bool:
+    """Whether a fitted metric is a multiple of Euclid's, in all directions."""
+    learner = model[-1] if isinstance(model, Pipeline) else model
+    rows = getattr(learner, "components_", None)
+    if rows is None or len(rows) < rows.shape[1] or len(rows) > LARGEST_COMPARED:
+        given = learner.get_params() if hasattr(learner, "get_params") else {}
+        whole = given.get("n_components") is None and given.get("rank") is None
+        identity = given.get("regularizer") == "identity"
+        return bool(whole and identity and getattr(learner, "lam_", None) == 0)
+    M = rows.T @ rows
+    scale = float(np.trace(M)) / len(M)
+    return bool(np.abs(M - scale * np.eye(len(M))).max() <= 1e-9 * scale)
+
+
+def with_choice(verdict: Verdict, kept: bool) -> Verdict:
+    """The verdict, preceded by a sentence about Euclid's metric if it was kept."""
+    if not kept or verdict.sentence.startswith(EUCLID_KEPT):
+        return verdict
+    return replace(verdict, sentence=f"{EUCLID_KEPT}. {verdict.sentence}")
+
+
+def wrong_rows(
+    model: Any, X: Any, y: Any, X_test: Any, y_test: Any, k: int, kept: bool = False
+) -> Array:
+    """Whether k-NN errs on each test row, without the metric and with it.
+
+    If Euclid's metric was `kept`, `model` has only the steps before it, or is None.
+    """
+    columns = []
+    for view in [model] if kept else [before(model), model]:
+        mapped, test = (X, X_test) if view is None else (view.transform(X), view.transform(X_test))
+        order = shuffled(len(y))
+        mapped, test = checked_samples(mapped)[order], checked_samples(test)
+        near = nearest(mapped, min(k, len(y)), queries=test).indices
+        columns.append(commonest(near, y[order]) != y_test)
+    return np.column_stack([columns[0], columns[-1]]).astype(float)
+
+
+def voted(X: Any, y: Any, k: int) -> tuple[NDArray[np.integer], NDArray[Any]]:
+    """Some samples (all up to `MOST_ASKED`), and the commonest class of their k neighbours."""
+    order = shuffled(len(y))
+    X, y, size = checked_samples(X)[order], np.asarray(y)[order], len(y)
+    asked, k = some(np.arange(size), MOST_ASKED), min(k, size - 1)
+    if asked.size == size:
+        near = nearest(X, k)
+    else:
+        near = nearest(X, k, queries=X[asked], apart=(np.arange(size), asked))
+    return order[asked], commonest(near.indices, y)
+
+
+def shuffled(size: int) -> NDArray[np.integer]:
+    """A random order of samples, which avoids a bias among equally near ones.
+
+    Files are often sorted by class, and of equally near samples the first are taken.
+    """
+    return generator(0).permutation(size)
+
+
+def commonest(near: NDArray[np.integer], y: Any) -> NDArray[Any]:
+    """The commonest class among the neighbours of each row, the first of equally common ones."""
+    classes, codes = np.unique(y, return_inverse=True)
+    votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
+    called: NDArray[Any] = classes[votes.argmax(axis=1)]
+    return called
+
+
+def some(rows: NDArray[np.integer], most: int) -> NDArray[np.integer]:
+    """The rows, or a random choice of `most` of them, in their order."""
+    return rows if rows.size <= most else np.sort(generator(0).choice(rows, most, replace=False))
+
+
+def before(model: Any) -> Any:
+    """The steps before the metric of a pipeline; None without any."""
+    return model[:-1] if isinstance(model, Pipeline) and len(model.steps) > 1 else None
+
+
+def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdict:
+    """The verdict on the errors without and with the metric, in the columns of `wrong`."""
+    better = int(np.sum(wrong[:, 0] > wrong[:, 1]))
+    worse = int(np.sum(wrong[:, 1] > wrong[:, 0]))
+    plain, learned = (float(np.mean(column)) for column in wrong.T)
+    errors = percent(plain) if kept else f"{percent(plain)} → {percent(learned)}"
+    sentence = f"{name} error {errors} on {len(wrong)} held-out rows ({where})"
+    if kept:
+        sentence = f"{EUCLID_KEPT}; {sentence}."
+    elif better == worse:
+        sentence = f"No better than Euclid's metric: {sentence}; keep your features."
+    elif chance(better, worse) > CHANCE:
+        rows = "row" if better == 1 else "rows"
+        sentence = (
+            f"No clear difference: {sentence}; {better} {rows} became right and {worse} wrong, "
+            "which is within chance."
+        )
+    elif better > worse:
+        sentence = f"It helped: {sentence}."
+    else:
+        sentence = f"Worse than Euclid's metric: {sentence}; keep your features."
+    return Verdict(sentence, f"{name} error", plain, learned, len(wrong))
+
+
+def _rows(X: Any, rows: Any) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
