@@ -184,7 +184,8 @@ class KTA(LazyTransform, home.KTA):
         whole = rows_of(every) if keys.size <= FEW else None
         self.path_ = weigh(
             data, np.searchsorted(found.classes, labels), keys, rows_of,
-            regularizer=self.regularizer, n_components=self.n_components, rank=self.rank,
+            regularizer=self.regularizer, n_components=self.n_components,
+            rank=self._limit(data.order),
         )  # fmt: skip
         return self.path_.value
 

@@ -19,6 +19,7 @@ from gramian.common.parameters import NOT_NEGATIVE, or_auto
 from gramian.constraints import plainly
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
+from gramian.metric._few_columns import maps_of_moments
 from gramian.metric._input import CLASS_WEIGHT, refuse_continuous
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
@@ -37,10 +38,11 @@ class PartialFit(MetricLearner):
         classes equal total weight, n/(k n_c) for each of the n_c samples of one of k classes; a
         dict has weights by class, default 1. Votes that select lam="auto" are not weighted.
     rank : int, optional
-        The largest rank of M. F is minimised over factors with this number of columns, from several
-        starting maps (the optimum of any rank, truncated; discriminants; principal directions). The
-        certificate compares with the optimum of any rank: its gap bounds the cost of the limit.
-        With more than 3000 features and samples the default is 40.
+        The largest rank of M, default `n_components`. F is minimised over factors with this number
+        of columns, from several starting maps (the optimum of any rank, truncated; discriminants;
+        principal directions). The certificate compares with the optimum of any rank: its gap bounds
+        the cost of the limit. With more than 3000 features and samples the optimum of any rank has
+        at most 40 columns.
 
     Attributes
     ----------
@@ -149,4 +151,9 @@ class PartialFit(MetricLearner):
         )
         gram = grams.sum(axis=0)
         problem = self._problem_of(grams, centred, counts)
-        self._solve(problem, Dense(0.5 * (gram + gram.T), lower=0.0), None)
+        gram = 0.5 * (gram + gram.T)
+
+        def maps(k: int) -> list[Array]:
+            return maps_of_moments(gram, centred, counts, k)
+
+        self._solve(problem, Dense(gram, lower=0.0), None, maps=maps)

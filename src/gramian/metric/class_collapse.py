@@ -21,7 +21,7 @@ from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
 from gramian.metric._base import MetricLearner
 from gramian.metric._evidence import Candidates, Split, Trial, repeats_for
-from gramian.metric._few_columns import best_descent, scaled, starting_maps
+from gramian.metric._few_columns import best_descent, of_columns, scaled, starting_maps
 from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
 from gramian.outcome import Outcome, result_of
@@ -185,7 +185,7 @@ class ClassCollapse(MetricLearner):
         batches = _Batches.of(samples, classes)
         given = self._start(span.matrix)
         starts = starting_maps(samples, classes, k)
-        starts += [] if given is None else [_of_columns(given, k)]
+        starts += [] if given is None else [of_columns(given, k)]
         L = self._descended(batches, self.ridge_, starts, MOST_STEPS)
         with clock.grace():
             result = self._compared(batches, L, started)
@@ -269,9 +269,3 @@ class ClassCollapse(MetricLearner):
             route=("lbfgs",),
             started=started,
         )
-
-
-def _of_columns(L: Array, k: int) -> Array:
-    """The k leading columns of a factor by size, padded with zeros."""
-    turned = L @ np.linalg.svd(L, full_matrices=False)[2].T
-    return np.pad(turned[:, :k], ((0, 0), (0, max(0, k - L.shape[1]))))

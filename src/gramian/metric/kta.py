@@ -42,9 +42,10 @@ class KTA(KernelMetricLearner, PartialFit):
     lam : float or "auto"
         The weight λ of the labels; 0 gives the Euclidean metric. "auto" takes the best of a short
         path by the errors of 3 nearest neighbours on held-out training samples, if it is
-        significantly better than λ = 0 (with "identity" and no `rank`). The choice is independent
-        of the order of the samples, the names of the classes, and constant features. With more than
-        3000 features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
+        significantly better than λ = 0 (with "identity"). With a limited rank the best is taken at
+        that rank, and λ = 0 gives the principal directions. The choice is independent of the order
+        of the samples, the names of the classes, and constant features. With more than 3000
+        features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
     regularizer : {"identity", "frobenius", "trace"}
         ‖M − I‖², ‖M‖² or tr M.
     center : bool
@@ -123,7 +124,8 @@ class KTA(KernelMetricLearner, PartialFit):
         if not view.exact:
             return regression(data, self.lam_) if self.solver == "auto" and self.lam_ > 0 else None
         if clock.interrupted():
-            return projected(data, self.lam_, self.regularizer, self.rank)
+            limit = self._limit(data.order)
+            return projected(data, self.lam_, self.regularizer, limit)
         return None
 
     def _weight(
@@ -157,12 +159,12 @@ class KTA(KernelMetricLearner, PartialFit):
                 counted=weights,
                 regularizer=self.regularizer,
                 n_components=self.n_components,
-                rank=self.rank,
+                rank=self._limit(data.order),
                 device=device,
             )
         except KeyboardInterrupt:  # before any λ was evaluated
             clock.interrupt()
-            return least_weight(data, classes.size, self.regularizer, self.rank)
+            return least_weight(data, classes.size, self.regularizer)
         return self.path_.value
 
     def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
