@@ -120,7 +120,7 @@ class MetricLearner(
         warn_of_unknown(y)
         self._sweeps = sweeps_for(X)
         X = ready(X)
-        self._forget("threshold_", "same_values_", "moments_")
+        self._forget("threshold_", "same_values_", "moments_", "seen_")
         self.classes_, classes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
@@ -189,7 +189,7 @@ class MetricLearner(
         return samples, indices[np.lexsort(indices.T[::-1])]
 
     def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
-        self._forget("classes_", "threshold_", "same_values_", "moments_")
+        self._forget("classes_", "threshold_", "same_values_", "moments_", "seen_")
         if X is not None:
             refuse_masked(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -279,12 +279,17 @@ class MetricLearner(
         starts = [principal_columns(relaxed, gram @ relaxed)[:, :k], *given, *maps]
         return [L for L in starts if np.any(L)]
 
+    def _earlier(self) -> Any:
+        """The learner whose metric is a start: `init`, or this one before an update."""
+        return vars(self).get("_before") if self.init is None else self.init
+
     def _start(self, basis: Array | None) -> Array | None:
         """The factor of an earlier fit, `init`, in the coordinates of this one."""
-        if self.init is None:
+        init = self._earlier()
+        if init is None:
             return None
-        check_is_fitted(self.init, "components_", msg="init must be a fitted metric learner")
-        components = np.asarray(self.init.components_, dtype=float)
+        check_is_fitted(init, "components_", msg="init must be a fitted metric learner")
+        components = np.asarray(init.components_, dtype=float)
         if components.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"init was fitted to {components.shape[1]} features, "

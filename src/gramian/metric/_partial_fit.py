@@ -1,15 +1,18 @@
-"""Metrics from chunks of samples: learners whose problem needs only sums over the samples.
+"""Metrics from chunks of samples.
 
-The counts, the sums and the Gram matrix of every class are stored, of samples minus the mean of the
-first chunk. They are added over chunks, so that a metric from ten chunks is that of all samples at
-once, up to rounding.
+Learners whose problem needs only sums over the samples have `partial_fit`; the others have
+`update`, which keeps the samples. For `partial_fit` the counts, the sums and the Gram matrix of
+every class are stored, of samples minus the mean of the first chunk. They are added over chunks, so
+that a metric from ten chunks is that of all samples at once, up to rounding.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
@@ -25,6 +28,44 @@ from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
+
+
+class Update(MetricLearner):
+    """`update` for a learner that needs the samples themselves."""
+
+    def update(self, X: Any, y: ArrayLike) -> Any:
+        """Learn the metric from the samples of all calls together, from the metric so far.
+
+        The first call, and one after `fit`, starts without samples. They are kept in `seen_`. The
+        problem, its certificate and the choice of parameters are those of `fit` with all samples;
+        the start is the metric of the last call, unless there is an `init`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
+        """
+        self._check_parameters()
+        seen = vars(self).get("seen_")
+        refuse_masked(X, "X")
+        refuse_odd_labels(y)
+        with naming_text(X):
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=seen is None
+            )
+        names = vars(self).get("feature_names_in_")
+        if seen is not None:
+            stack = sp.vstack if sp.issparse(X) or sp.issparse(seen["X"]) else np.vstack
+            X, y = stack([seen["X"], X]), np.concatenate([seen["y"], y])
+            self._before = copy(self)
+        try:
+            self.fit(X, y)
+        finally:
+            self._forget("_before")
+            if names is not None:
+                self.feature_names_in_ = names
+        self.seen_ = {"X": X, "y": y}
+        return self
 
 
 @with_parameters

@@ -21,7 +21,7 @@ from gramian.common.parameters import SHARE, or_auto
 from gramian.constraints import check_class_sizes
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
-from gramian.metric._base import MetricLearner, principal_columns
+from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
     FEWEST,
     MANY,
@@ -42,6 +42,7 @@ from gramian.metric._evidence import (
     sample_keys,
     splits,
 )
+from gramian.metric._partial_fit import Update
 from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
 from gramian.reductions.base import Reduction, Substitution
@@ -81,7 +82,7 @@ def _scale(factor: Array, plain: Array, gram: Any) -> float:
 
 
 @with_parameters
-class ShrunkLearner(MetricLearner):
+class ShrunkLearner(Update):
     """A metric learner with the parameter `shrinkage`; sets `shrinkage_` and `path_`.
 
     Each `_shrink_by_…` selects α and returns a factor of a rough metric as a starting point, or
