@@ -111,7 +111,7 @@ class LMNN(OfTuples, home.LMNN):
             name="lmnn",
             formula="Σ_S d_M(i,j) + λ Σ_R max(0, 1 − d_M(i,l) + d_M(i,j))²",
         )
-        result = self._minimize(problem, init=self._start(R))
+        result = self._minimize(problem, init=self._start(R), rank=self._limit(R.shape[1]))
         L = cluster.shared("factor", result.factor)
         self.n_active_ = int(cluster.sum("active", _active, parts, L))
         gram = found.moments(center=True).gram.dense()
@@ -142,7 +142,7 @@ class DMLEig(OfTuples, home.DMLEig):
 
     def _fit_shards(self, cluster: Cluster, shards: list[Any], found: Spread) -> None:
         self.ridge_ = ridge_for(self.ridge, found.like)
-        self.floor_ = floor_for(self.floor, found.like, self.rank)
+        self.floor_ = floor_for(self.floor, found.like, self._limit(found.like.shape[1]))
         R = _whitening(cluster.sum("scatter", _similar_scatter, shards), self.ridge_)
         gram = found.moments(center=True).gram.dense()
         R = R @ np.linalg.eigh(R.T @ gram @ R)[1]
@@ -161,7 +161,8 @@ class DMLEig(OfTuples, home.DMLEig):
             formula="μ ln Σ exp(−⟨X̃_τ, S⟩/μ)",
             variable="S",
         )
-        result = self._minimize(problem, init=without_floor(self._start(R), self.floor_))
+        start, k = without_floor(self._start(R), self.floor_), self._limit(R.shape[1])
+        result = self._minimize(problem, init=start, rank=k)
         self.max_min_ = self._max_min_of(objective, result.factor)
         factor = with_floor(result.factor, self.floor_)
         self._finish(result, factor, Dense(R.T @ gram @ R, lower=0.0), R)

@@ -17,6 +17,7 @@ from gramian.methods.base import Settings
 from gramian.methods.columns import cut
 from gramian.methods.lbfgs import descend
 from gramian.problem import Problem
+from gramian.problems.moments import Moments
 from gramian.result import Result, Status
 from gramian.solvers.arguments import settings_for
 
@@ -81,6 +82,11 @@ def maps_of_moments(gram: Array, sums: Array, counts: Array, k: int) -> list[Arr
     principal = principal_map(variances, k)
     ridges = (SMALL_RIDGE, LARGE_RIDGE)
     return [*(_discriminant(variances, means, principal, ridge) for ridge in ridges), principal]
+
+
+def maps_of(data: Moments) -> Callable[[int], list[Array]]:
+    """The same by the number of columns."""
+    return lambda k: maps_of_moments(data.gram.dense(), data.sums, data.counts, k)
 
 
 def principal_map(variances: Array, k: int) -> Array:

@@ -12,7 +12,7 @@ from gramian.common import clock
 from gramian.common.parameters import one_of
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
-from gramian.metric._few_columns import maps_of_moments
+from gramian.metric._few_columns import maps_of
 from gramian.metric._partial_fit import PartialFit
 from gramian.metric._selection import least_weight, projected, raw_keys, unit, weigh
 from gramian.metric._view import KernelMetricLearner
@@ -112,11 +112,7 @@ class KTA(KernelMetricLearner, PartialFit):
         device = self.device if votes_on is None else votes_on
         self.lam_ = self._weight(view, data, classes, center, weights, units, device)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-
-        def maps(k: int) -> list[Array]:
-            return maps_of_moments(data.gram.dense(), data.sums, data.counts, k)
-
-        self._solve(problem, data.gram, view.matrix, self._first(view, data), maps)
+        self._solve(problem, data.gram, view.matrix, self._first(view, data), maps_of(data))
         return self
 
     def _first(self, view: Span, data: Moments) -> Array | None:
