@@ -47,7 +47,7 @@ def refuse_continuous(y: NDArray[Any]) -> None:
 
 
 def warn_of_unknown(y: NDArray[Any]) -> None:
-    """Warn about −1 beside at least two classes that are not negative, as an unknown label has.
+    """Warn about −1 in addition to at least two classes that are not negative, as an unknown label has.
 
     It may be a class: the labels −1 and 1 are common, and so are −1, 0 and 1.
     """
