@@ -47,9 +47,9 @@ def refuse_continuous(y: NDArray[Any]) -> None:
 
 
 def warn_of_unknown(y: NDArray[Any]) -> None:
-    """Warn about −1 in addition to at least two classes that are not negative, as an unknown label has.
+    """Warn if −1 is a label in addition to at least two others, none of which is negative.
 
-    It may be a class: the labels −1 and 1 are common, and so are −1, 0 and 1.
+    It often marks unknown labels, but −1, 0 and 1 may be classes as well.
     """
     y = np.asarray(y)
     if y.dtype.kind not in "iuf" or np.min(y) != -1:
