@@ -284,7 +284,8 @@ def test_single_precision_is_kept_and_close(learner):
 def test_components_fall_in_variance_and_frames_keep_names(learner):
     frame = pd.DataFrame(X, columns=list("abcd"))
     full = learner(shrinkage=0.0).fit(X, Y)
-    two = learner(n_components=2, shrinkage=0.0).set_output(transform="pandas").fit(frame, Y)
+    two = learner(rank=4, n_components=2, shrinkage=0.0)
+    two = two.set_output(transform="pandas").fit(frame, Y)
     assert np.all(np.diff(np.var(full.transform(X), axis=0)) <= 1e-12)
     mapped = two.transform(frame)
     name = learner.__name__.lower()

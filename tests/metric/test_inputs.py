@@ -1,5 +1,7 @@
 """What metric learners refuse before anything is computed, each in a sentence."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -163,3 +165,13 @@ def test_samples_of_a_huge_unit_are_learned_from(learner):
     fitted = learner(tol=1e-2).fit(1e60 * X, Y)
     mapped = fitted.transform(1e60 * X)
     assert np.all(np.isfinite(mapped)) and np.any(mapped != 0)
+
+
+def test_warns_of_unknown_labels():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    known = np.arange(40) % 2
+    with pytest.warns(UserWarning, match="y is -1 for 10 of 40 samples"):
+        KTA(lam=0.1).fit(X, np.where(np.arange(40) % 4 == 0, -1, np.arange(40) % 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KTA(lam=0.1).fit(X, 2 * known - 1)

@@ -291,7 +291,7 @@ def test_a_rank_limit_is_kept_and_its_cost_certified(rank, sharp):
 
 
 def test_components_are_uncorrelated_and_fall_in_variance(sharp):
-    two = LMNN(**PLAIN, n_components=2, tol=1e-9).fit(X, Y)
+    two = LMNN(**PLAIN, rank=5, n_components=2, tol=1e-9).fit(X, Y)
     scatter = np.cov(sharp.transform(X).T)
     assert np.all(np.diff(np.diag(scatter)) <= 1e-9)
     np.testing.assert_allclose(scatter, np.diag(np.diag(scatter)), atol=1e-9)

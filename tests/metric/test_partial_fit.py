@@ -1,12 +1,23 @@
 """Metrics from chunks of samples are those of all samples at once."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
-from gramian.metric import KTA, LinearSeparation
+from gramian.metric import (
+    KTA,
+    LMNN,
+    ClassCollapse,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    TripletMetric,
+)
+from tests.slow import slow_except
 
 X, Y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -58,3 +69,38 @@ def test_rejects_kernels_new_classes_and_other_features():
         KTA().partial_fit(X, Y, classes=[0, 1])
     with pytest.raises(ValueError, match="features"):
         KTA(lam=0.1).partial_fit(X, Y).partial_fit(X[:, :3], Y)
+
+
+UPDATED = {
+    "LMNN": LMNN(shrinkage=0.1, tol=1e-7),
+    "DMLEig": DMLEig(shrinkage=0.1, tol=1e-7),
+    "LMNNEig": LMNNEig(shrinkage=0.1, tol=1e-7),
+    "TripletMetric": TripletMetric(shrinkage=0.1, tol=1e-7),
+    "ClassCollapse": ClassCollapse(targets="uniform", ridge=0.1, tol=1e-7),
+}
+
+
+@pytest.mark.parametrize("name", slow_except(UPDATED, "DMLEig", "LMNN"))
+def test_an_update_is_the_fit_of_all_samples(name):
+    order = np.random.default_rng(0).permutation(len(Y))
+    first, second = order[:120], order[120:]
+    model = clone(UPDATED[name]).update(X[first], Y[first]).update(X[second], Y[second])
+    once = clone(UPDATED[name]).fit(X, Y)
+    size = 1e-5 * abs(once.result_.value)
+    assert abs(model.result_.value - once.result_.value) <= size
+    assert model.certificate_.gap <= size
+    assert len(model.seen_["y"]) == len(Y)
+    assert model.n_iter_ <= once.n_iter_
+    assert not hasattr(model.fit(X, Y), "seen_")
+
+
+def test_updates_continue_from_files_and_keep_names(tmp_path):
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(13)])
+    model = DMLEig(shrinkage=0.1, kernel="linear").update(frame[::2], Y[::2])
+    model.save(tmp_path / "half.gramian")
+    again = gm.load(tmp_path / "half.gramian").update(frame[1::2], Y[1::2])
+    once = DMLEig(shrinkage=0.1, kernel="linear").fit(X, Y)
+    assert again.result_.value == pytest.approx(once.result_.value, rel=1e-3)
+    assert list(again.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        again.update(frame.iloc[:, :3], Y)

@@ -130,7 +130,7 @@ class LMNN(OfTuples, home.LMNN):
             name="lmnn",
             formula="Σ_S d_M(i,j) + λ Σ_R max(0, 1 − d_M(i,l) + d_M(i,j))²",
         )
-        result = self._minimize(problem, init=self._start(R))
+        result = self._minimize(problem, init=self._start(R), rank=self._limit(R.shape[1]))
         L = cluster.shared("factor", result.factor)
         self.n_active_ = int(cluster.sum("active", _active, parts, L))
         self._finish(result, result.factor, given.gram(R), R)
@@ -154,7 +154,9 @@ class DMLEig(OfTuples, home.DMLEig):
         split_pairs(given.numbered, given.indices, same)
         cluster, alike = given.cluster, marks(same, same.size)
         self.ridge_ = ridge_for(self.ridge, given.found.like)
-        self.floor_ = floor_for(self.floor, given.found.like, self.rank)
+        self.floor_ = floor_for(
+            self.floor, given.found.like, self._limit(given.found.like.shape[1])
+        )
         R = given.whitening(alike, self.ridge_)
         R = R @ np.linalg.eigh(given.gram(R).dense())[1]
         there, far = cluster.shared("whitening", R), np.flatnonzero(~alike)
@@ -175,7 +177,8 @@ class DMLEig(OfTuples, home.DMLEig):
             formula="μ ln Σ exp(−⟨X̃_τ, S⟩/μ)",
             variable="S",
         )
-        result = self._minimize(problem, init=floor.coordinates(self._start(R)))
+        start, k = floor.coordinates(self._start(R)), self._limit(R.shape[1])
+        result = self._minimize(problem, init=start, rank=k)
         learned = given.gathered("distances", _distances, R @ result.factor)[kept]
         reached = floor.distances(learned, plain)
         slope = objective.gradient(objective.image(result.factor)).dense()

@@ -8,7 +8,7 @@ value includes all terms.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -20,7 +20,6 @@ from gramian.bounds import LowerBounds, certificate_of
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.linalg.quasi_newton import Point, quasi_newton
-from gramian.methods.columns import compress
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
@@ -42,6 +41,9 @@ LOW_RANK_ANCHORS = 500
 
 MAX_DESCENT_STEPS, CORRECTION_PAIRS = 500, 20
 """Maximum number of L-BFGS steps of that descent, and its correction pairs."""
+
+TRIAL_STEPS = 8
+"""Steps of that descent from each starting map before the best is selected."""
 
 SLOW_STEPS, MIN_DECREASE_IN_TOLERANCES = 5, 0.1
 """The descent ends if this number of steps decreases F by at most this fraction of the
@@ -136,15 +138,13 @@ class ActiveSet:
     solve: Callable[..., Result]
     """Maps a problem, a start and a tolerance to the solution within the remaining time."""
     tol: float
-    rank: int | None
-    """The maximum rank; None for no limit."""
 
     def run(self, start: Array | None) -> tuple[Result, int]:
         """The best point with the certificate of all terms, and the number of violated terms."""
         task = self.task
         factor, unseen = self._first(start)
         found = task.violated(factor, task.anchors, margin=FIRST_MARGIN if unseen == 1.0 else 1.0)
-        crowded = self.rank is None and found.keys.shape[0] > MAX_TERMS_PER_ANCHOR * task.n
+        crowded = found.keys.shape[0] > MAX_TERMS_PER_ANCHOR * task.n
         if unseen == 1.0 and crowded and clock.left() > 0:
             factor = self._coarse(max(1, task.n // ANCHORS_PER_SAMPLED))
             unseen = INACTIVE_AFTER_START
@@ -152,7 +152,6 @@ class ActiveSet:
         active, best = task.none, (found, factor)
         bounds: LowerBounds[LowerBound] = LowerBounds()
         finest = FINAL_TOLERANCE_FRACTION * self.tol
-        limits = {} if self.rank is None else {"max_iter": 1}
         result: Result | None = None
         done = False
         try:
@@ -161,7 +160,7 @@ class ActiveSet:
                 problem = task.problem(active)
                 tol = finest if unseen <= MAX_INACTIVE_FOR_FINAL else max(finest, FIRST_TOLERANCE)
                 kind = self._precision(active)
-                result = self.solve(problem, init=factor, tol=tol, **kind, **limits)
+                result = self.solve(problem, init=factor, tol=tol, **kind)
                 factor = result.factor
                 bounds.add(result.certificate.bound)
                 active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
@@ -171,8 +170,7 @@ class ActiveSet:
                 done = whole(bounds, result.certificate, best[0].value, task.most).within(self.tol)
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
-                # At a limited rank the start is a local minimum, and the solve computes its bound.
-                last = self.rank is not None or result.status in FINAL_STATUSES or clock.left() <= 0
+                last = result.status in FINAL_STATUSES or clock.left() <= 0
                 if done or settled or last:
                     break
         except (KeyboardInterrupt, clock.TimeUpError) as cut:  # raised outside of the solver
@@ -182,9 +180,7 @@ class ActiveSet:
                 result = replace(result, status=Status.INTERRUPTED)
         assert result is not None
         certificate = whole(bounds, result.certificate, best[0].value, task.most)
-        at_rank = self.rank is not None and result.status not in FINAL_STATUSES
-        status = Status.LOCAL if at_rank else result.status
-        status = ended(status, done=done, late=clock.left() <= 0)
+        status = ended(result.status, done=done, late=clock.left() <= 0)
         best_result = replace(
             result, factor=best[1], value=certificate.value, certificate=certificate
         )
@@ -193,18 +189,32 @@ class ActiveSet:
     def _first(self, start: Array | None) -> tuple[Array, float]:
         """An initial factor, and the fraction of F in terms that its solve did not include."""
         n = self.task.n
-        many = n >= ANCHORS_PER_SAMPLED * MIN_SAMPLED_ANCHORS
-        if self.rank is None:
-            if start is None and many:
-                return self._coarse(n // ANCHORS_PER_SAMPLED), INACTIVE_AFTER_START
-            return self.task.start(start), 1.0
-        full = self._coarse(n // ANCHORS_PER_SAMPLED if many else n) if start is None else start
-        factor = self.task.scaled(compress(full, self.rank))
-        if n > ANCHORS_PER_SAMPLED * LOW_RANK_ANCHORS:
-            factor = self._descended(factor, self._few(LOW_RANK_ANCHORS))
-        return self._descended(factor, self.task.anchors), INACTIVE_AFTER_START
+        if start is None and n >= ANCHORS_PER_SAMPLED * MIN_SAMPLED_ANCHORS:
+            return self._coarse(n // ANCHORS_PER_SAMPLED), INACTIVE_AFTER_START
+        return self.task.start(start), 1.0
 
-    def _descended(self, factor: Array, anchors: Indices) -> Array:
+    def at_rank(self, relaxed: Result, maps: Sequence[Array]) -> tuple[Result, int]:
+        """A local minimum over factors with few columns, with the bound of the optimum of any rank.
+
+        It starts from the best of the given maps after a few steps.
+        """
+        task, anchors = self.task, self.task.anchors
+        many = task.n > ANCHORS_PER_SAMPLED * LOW_RANK_ANCHORS
+        few = self._few(LOW_RANK_ANCHORS) if many else anchors
+        starts = [self._descended(task.scaled(L), few, TRIAL_STEPS) for L in maps]
+        factor = min(starts, key=lambda L: task.violated(L, few).value)
+        if many:
+            factor = self._descended(factor, few)
+        factor = self._descended(factor, anchors)
+        found = task.violated(factor, anchors)
+        rounding = SUM_ROUNDING * abs(found.value)
+        certificate = relaxed.certificate.at(found.value, float(np.sum(factor**2)), rounding)
+        status = Status.LOCAL if relaxed.status.converged else relaxed.status
+        status = ended(status, done=False, late=clock.left() <= 0)
+        return replace(relaxed, factor=factor, value=found.value, certificate=certificate,
+                       status=status, dual=None), found.count  # fmt: skip
+
+    def _descended(self, factor: Array, anchors: Indices, steps: int = MAX_DESCENT_STEPS) -> Array:
         """A local minimum of this rank over all terms of some anchors, near a factor.
 
         At a low rank most terms are violated, and different ones by every metric: a minimum over
@@ -228,7 +238,7 @@ class ActiveSet:
 
         start = np.ascontiguousarray(factor).reshape(-1)
         found = quasi_newton(
-            evaluate, start, iterations=MAX_DESCENT_STEPS, memory=CORRECTION_PAIRS, after=enough
+            evaluate, start, iterations=steps, memory=CORRECTION_PAIRS, after=enough
         )
         return found.x.reshape(factor.shape)
 
@@ -250,7 +260,7 @@ class ActiveSet:
                 found = task.violated(factor, few, margin=margin)
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active, share=count / task.n)
-                kind = {"rank": None, **self._precision(active)}
+                kind = self._precision(active)
                 factor = self.solve(problem, init=factor, tol=SAMPLED_TOLERANCE, **kind).factor
                 active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
         return factor

@@ -20,7 +20,7 @@ from gramian.estimators import plotting
 from gramian.estimators.fitting import settle, solve, sweeps_for
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
-from gramian.metric._few_columns import at_rank
+from gramian.metric._few_columns import at_rank, of_columns
 from gramian.metric._input import (
     NAMES,
     canonical_labels,
@@ -32,6 +32,7 @@ from gramian.metric._input import (
     split_pairs,
     touched,
     tuples,
+    warn_of_unknown,
     weights_of_classes,
 )
 from gramian.metric._verification import Verification
@@ -70,12 +71,14 @@ class MetricLearner(
     Parameters
     ----------
     n_components : int, optional
-        Number of directions that `transform` returns, those in which the mapped samples vary most;
-        by default all. M and the certificate are those of the full metric.
+        Number of dimensions of the mapped samples, by default all. It is the `rank` unless that is
+        given.
     rank : int, optional
-        The largest rank of M. F is minimised over factors with this number of columns, from several
-        starting maps (the optimum of any rank, truncated; discriminants; principal directions). The
-        certificate compares with the optimum of any rank: its gap bounds the cost of the limit.
+        The largest rank of M, default `n_components`. F is minimised over factors with this number
+        of columns, from several starting maps (the optimum of any rank, truncated; discriminants;
+        principal directions). The certificate compares with the optimum of any rank: its gap bounds
+        the cost of the limit. With more than `n_components`, `transform` returns the directions in
+        which the mapped samples vary most: ``rank=n_features`` truncates the metric of full rank.
     init : fitted metric learner, optional
         Start from its metric.
 
@@ -114,9 +117,10 @@ class MetricLearner(
                 ensure_min_samples=2,
             )
         refuse_continuous(y)
+        warn_of_unknown(y)
         self._sweeps = sweeps_for(X)
         X = ready(X)
-        self._forget("threshold_", "same_values_", "moments_")
+        self._forget("threshold_", "same_values_", "moments_", "seen_")
         self.classes_, classes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
@@ -185,7 +189,7 @@ class MetricLearner(
         return samples, indices[np.lexsort(indices.T[::-1])]
 
     def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
-        self._forget("classes_", "threshold_", "same_values_", "moments_")
+        self._forget("classes_", "threshold_", "same_values_", "moments_", "seen_")
         if X is not None:
             refuse_masked(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -217,51 +221,75 @@ class MetricLearner(
         these to the features, `start` is the initial factor if there is no `init`, and `maps` gives
         starting maps of limited rank.
         """
-        limit = self.rank
-        if limit is None and problem.order > DENSE_ORDER:
-            limit = LARGE_RANK
         given = self._start(basis)
         first = start if given is None else given
-        if problem.order <= DENSE_ORDER:
-            result = self._minimize_at_rank(problem, maps, init=first)
-        else:
-            result = self._minimize(problem, init=first, rank=limit)
+
+        k = self._limit(problem.order)
+        result = self._minimize_at_rank(problem, k, gram, maps, init=first)
         self._finish(result, result.factor, gram, basis)
-        whole = limit is None and self.n_components is None
+        whole = problem.order <= DENSE_ORDER and self.rank is None and self.n_components is None
         if sp.issparse(basis) and whole and self.regularizer == "identity":
             self._keep_constant(basis)
 
+    def _limit(self, directions: int) -> int | None:
+        """The rank to solve for; None if the samples have no more directions."""
+        rank = self.n_components if self.rank is None else self.rank
+        return None if rank is None or rank >= directions else int(rank)
+
     def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:
         """`gramian.minimize` with the parameters of the estimator."""
-        rank = changes.pop("rank", self.rank)
-        limit = None if rank is None else min(rank, problem.order)
-        result = solve(self, problem, init, rank=limit, **changes)
+        result = solve(self, problem, init, **changes)
         if result.status is Status.INTERRUPTED:
             clock.interrupt()  # later phases and outer fits end as well
         return result
 
     def _minimize_at_rank(
-        self, problem: Problem, maps: Callable[[int], list[Array]], *, init: Any = None
+        self,
+        problem: Problem,
+        k: int | None,
+        gram: Any,
+        maps: Callable[[int], list[Array]],
+        *,
+        init: Any = None,
     ) -> Result:
-        """Minimise over factors with at most `rank` columns, or any number if it is None.
+        """Minimise over factors with at most k columns, or any number if it is None.
 
-        `maps` gives starting maps with a number of columns, in the coordinates of the problem.
+        `gram` is the scatter of the samples and `maps` gives starting maps with a number of
+        columns, both in the coordinates of the problem.
         """
-        rank = self.rank
-        relaxed = self._minimize(problem, init=init, rank=None)
-        if rank is None or relaxed.rank <= rank:
+        most = None
+        if problem.order > DENSE_ORDER:
+            most = min(problem.order, max(k or 0, LARGE_RANK))
+        relaxed = self._minimize(problem, init=init, rank=most)
+        if k is None or relaxed.rank <= k:
             return relaxed
         settings = settings_for(
-            problem, rank, self.tol, self.time_limit, self.random_state, clock.now()
+            problem, k, self.tol, self.time_limit, self.random_state, clock.now()
         )
-        return at_rank(problem, maps(rank), relaxed, settings)
+        others = [] if problem.order > DENSE_ORDER else maps(k)
+        starts = self._starts(relaxed.factor, k, gram, init, others)
+        return at_rank(problem, starts, relaxed, settings)
+
+    def _starts(
+        self, relaxed: Array, k: int, gram: Any, init: Array | None, maps: list[Array]
+    ) -> list[Array]:
+        """Starting maps with k columns: the optimum of any rank, truncated to the directions in
+        which the mapped samples vary most, an initial factor if there is one, and others."""
+        given = [] if init is None else [of_columns(init, k)]
+        starts = [principal_columns(relaxed, gram @ relaxed)[:, :k], *given, *maps]
+        return [L for L in starts if np.any(L)]
+
+    def _earlier(self) -> Any:
+        """The learner whose metric is a start: `init`, or this one before an update."""
+        return vars(self).get("_before") if self.init is None else self.init
 
     def _start(self, basis: Array | None) -> Array | None:
         """The factor of an earlier fit, `init`, in the coordinates of this one."""
-        if self.init is None:
+        init = self._earlier()
+        if init is None:
             return None
-        check_is_fitted(self.init, "components_", msg="init must be a fitted metric learner")
-        components = np.asarray(self.init.components_, dtype=float)
+        check_is_fitted(init, "components_", msg="init must be a fitted metric learner")
+        components = np.asarray(init.components_, dtype=float)
         if components.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"init was fitted to {components.shape[1]} features, "
@@ -280,7 +308,9 @@ class MetricLearner(
         factor = Substitution(basis).factor(factor)
         if factor.shape[1] == 0:  # M = 0, for example after a time limit
             factor, idle = np.zeros((factor.shape[0], 1)), np.zeros(1, dtype=bool)
-        directions = np.ascontiguousarray(_reproducible(factor.T, idle)[: self.n_components])
+        directions = np.ascontiguousarray(
+            _reproducible(factor.T, idle)[: self.n_components or self.rank]
+        )
         directions *= row_signs(self._in_features(directions))[:, None]
         self._keep(directions)
         self._n_features_out = directions.shape[0]

@@ -6,6 +6,7 @@ folds) are then independent of the order of the rows and the names of the classe
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -42,6 +43,23 @@ def refuse_continuous(y: NDArray[Any]) -> None:
             f"Unknown label type: {kind}. A metric is learned from classes, and y has "
             f"{np.unique(y).size} different values that are not whole numbers or names: cut them "
             "into groups first (pandas.qcut, numpy.digitize)"
+        )
+
+
+def warn_of_unknown(y: NDArray[Any]) -> None:
+    """Warn if −1 is a label in addition to at least two others, none of which is negative.
+
+    It often marks unknown labels, but −1, 0 and 1 may be classes as well.
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf" or np.min(y) != -1:
+        return
+    others = np.unique(y[y != -1])
+    if others.size > 1:
+        warnings.warn(
+            f"y is -1 for {int(np.sum(y == -1))} of {y.size} samples, and -1 is learned as a class "
+            "of its own: if it marks samples of unknown class, leave them out (X[y != -1])",
+            stacklevel=4,
         )
 
 

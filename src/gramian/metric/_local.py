@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +95,8 @@ class LocalLearner(ShrunkLearner):
         "ridge": or_auto(NOT_NEGATIVE),
     }
 
-    def _amounts(self, samples: Array) -> dict[str, float]:
-        return {"ridge": ridge_for(self.ridge, samples)}
+    def _amounts(self, samples: Array) -> dict[str, Any]:
+        return {**super()._amounts(samples), "ridge": ridge_for(self.ridge, samples)}
 
     def _search_metric(self, X: Array, classes: Indices) -> tuple[Array, float | None]:
         """A factor L of the metric for the neighbour search, KTA's or Euclidean, and KTA's λ in its
@@ -123,7 +123,7 @@ class FlooredLearner(LocalLearner):
     ----------
     floor : float in [0, 1) or "auto"
         ρ; 0 is the paper's model. "auto" is 0.7, and closer to 1 with fewer than ten samples per
-        feature; it is 0 if `rank` is given.
+        feature; it is 0 if the rank is limited.
 
     Attributes
     ----------
@@ -138,11 +138,15 @@ class FlooredLearner(LocalLearner):
 
     def _check_sizes(self, n_samples: int) -> None:
         super()._check_sizes(n_samples)
-        if self.floor != "auto":
-            self._refuse_full_rank("floor", float(self.floor), n_samples)
+        k = self._limit(self._most_directions(n_samples))
+        if self.floor not in ("auto", 0) and k is not None:
+            raise ValueError(
+                f"floor={self.floor:g} makes a metric of full rank, and rank {k} is asked for: "
+                "pass floor=0, or rank=n_features to truncate a metric of full rank"
+            )
 
-    def _amounts(self, samples: Array) -> dict[str, float]:
-        floor = floor_for(self.floor, samples, self.rank)
+    def _amounts(self, samples: Array) -> dict[str, Any]:
+        floor = floor_for(self.floor, samples, self._limit(samples.shape[1]))
         return {**super()._amounts(samples), "floor": floor}
 
     def _local_neighbors(
@@ -162,7 +166,7 @@ class FlooredLearner(LocalLearner):
         self.ridge_ = ridge_for(self.ridge, X)
         R = whitening(X, similar, ridge=self.ridge_).matrix
         Z = X @ R
-        self.floor_ = floor_for(self.floor, Z, self.rank)
+        self.floor_ = floor_for(self.floor, Z, self._limit(Z.shape[1]))
         _, axes = eigh(Z.T @ Z)
         return ScatterWhitening(R @ (axes * row_signs((Z @ axes).T)))
 

@@ -1,15 +1,18 @@
-"""Metrics from chunks of samples: learners whose problem needs only sums over the samples.
+"""Metrics from chunks of samples.
 
-The counts, the sums and the Gram matrix of every class are stored, of samples minus the mean of the
-first chunk. They are added over chunks, so that a metric from ten chunks is that of all samples at
-once, up to rounding.
+Learners whose problem needs only sums over the samples have `partial_fit`; the others have
+`update`, which keeps the samples. For `partial_fit` the counts, the sums and the Gram matrix of
+every class are stored, of samples minus the mean of the first chunk. They are added over chunks, so
+that a metric from ten chunks is that of all samples at once, up to rounding.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
@@ -19,11 +22,50 @@ from gramian.common.parameters import NOT_NEGATIVE, or_auto
 from gramian.constraints import plainly
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
+from gramian.metric._few_columns import maps_of_moments
 from gramian.metric._input import CLASS_WEIGHT, refuse_continuous
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
+
+
+class Update(MetricLearner):
+    """`update` for a learner that needs the samples themselves."""
+
+    def update(self, X: Any, y: ArrayLike) -> Any:
+        """Learn the metric from the samples of all calls together, from the metric so far.
+
+        The first call, and one after `fit`, starts without samples. They are kept in `seen_`. The
+        problem, its certificate and the choice of parameters are those of `fit` with all samples;
+        the start is the metric of the last call, unless there is an `init`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
+        """
+        self._check_parameters()
+        seen = vars(self).get("seen_")
+        refuse_masked(X, "X")
+        refuse_odd_labels(y)
+        with naming_text(X):
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=seen is None
+            )
+        names = vars(self).get("feature_names_in_")
+        if seen is not None:
+            stack = sp.vstack if sp.issparse(X) or sp.issparse(seen["X"]) else np.vstack
+            X, y = stack([seen["X"], X]), np.concatenate([seen["y"], y])
+            self._before = copy(self)
+        try:
+            self.fit(X, y)
+        finally:
+            self._forget("_before")
+            if names is not None:
+                self.feature_names_in_ = names
+        self.seen_ = {"X": X, "y": y}
+        return self
 
 
 @with_parameters
@@ -37,10 +79,11 @@ class PartialFit(MetricLearner):
         classes equal total weight, n/(k n_c) for each of the n_c samples of one of k classes; a
         dict has weights by class, default 1. Votes that select lam="auto" are not weighted.
     rank : int, optional
-        The largest rank of M. F is minimised over factors with this number of columns, from several
-        starting maps (the optimum of any rank, truncated; discriminants; principal directions). The
-        certificate compares with the optimum of any rank: its gap bounds the cost of the limit.
-        With more than 3000 features and samples the default is 40.
+        The largest rank of M, default `n_components`. F is minimised over factors with this number
+        of columns, from several starting maps (the optimum of any rank, truncated; discriminants;
+        principal directions). The certificate compares with the optimum of any rank: its gap bounds
+        the cost of the limit. With more than 3000 features and samples the optimum of any rank has
+        at most 40 columns.
 
     Attributes
     ----------
@@ -149,4 +192,9 @@ class PartialFit(MetricLearner):
         )
         gram = grams.sum(axis=0)
         problem = self._problem_of(grams, centred, counts)
-        self._solve(problem, Dense(0.5 * (gram + gram.T), lower=0.0), None)
+        gram = 0.5 * (gram + gram.T)
+
+        def maps(k: int) -> list[Array]:
+            return maps_of_moments(gram, centred, counts, k)
+
+        self._solve(problem, Dense(gram, lower=0.0), None, maps=maps)

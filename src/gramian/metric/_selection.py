@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gramian.arrays.dense import eigh
 from gramian.arrays.samples import row_squares
 from gramian.common import clock
-from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
+from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
     PLAIN,
@@ -30,8 +30,10 @@ from gramian.metric._evidence import (
     splits,
     wrong_shares,
 )
+from gramian.metric._few_columns import maps_of_moments, roughly_at_rank
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
+from gramian.problem import Problem
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums
 from gramian.result import Status
@@ -52,6 +54,8 @@ NEAR_UNIT = 4.0
 EUCLID = 1e-2
 """The first λ tried if 0 is not a candidate, in units of 1/g² with g the largest eigenvalue: M is
 then within 1 % of I for the regulariser ‖M − I‖²."""
+
+PRINCIPAL = "the map to the principal directions"
 
 FOLDS = 5
 
@@ -89,16 +93,17 @@ def weigh(
     """The λ selected by the 3 nearest neighbours of held-out samples.
 
     With ‖M − I‖² the path begins with λ = 0, the Euclidean metric, and another λ must be clearly
-    better. The moments without the held-out samples are computed by subtraction, and one
-    eigendecomposition of them serves the whole path; if P₊ removes much of the selected metric, the
-    true optimum is evaluated as well. The result does not depend on the order of the samples and is
-    deterministic.
+    better. With a `rank` metrics of that rank are compared, λ = 0 gives the principal directions,
+    and the λ of the smallest error is selected. The moments without the held-out samples are
+    computed by subtraction, and one eigendecomposition of them serves the whole path; if P₊ removes
+    much of the selected metric, the true optimum is evaluated as well. The result does not depend
+    on the order of the samples and is deterministic.
 
     `keys` are those of `raw_keys`, `rows_of` gives some of the samples minus their mean, and
     `counted` is the weight of each sample in the moments, default 1; votes are not weighted.
     """
     times = np.ones(classes.size) if counted is None else counted
-    plain = regularizer == "identity" and rank is None
+    plain = regularizer == "identity"
     weights = _weights(data, classes.size, plain)
     size = np.sqrt(data.trace / (classes.size * directions(data, classes.size))) or 1.0
     rounded = np.round(keys / max(float(keys.max()), np.finfo(float).tiny), 9)
@@ -133,12 +138,12 @@ def _taken(
     exact metric, repeated until the selection does not change.
     """
     losses = _judged(weights, wrong)
-    weights = weights[: len(losses)]
+    weights, limited = weights[: len(losses)], models[0].rank is not None
+    nothing = (PRINCIPAL if limited else PLAIN) if plain else "the least weight"
     true = np.zeros(weights.size, dtype=bool)
     while True:
         path = chosen_by([losses], weights, parameter="lam", measure=NEIGHBOUR_ERROR,
-                         nothing=PLAIN if plain else "the least weight",
-                         choose=outvoting)  # fmt: skip
+                         nothing=nothing, choose=least if limited else outvoting)  # fmt: skip
         best = path.chosen
         if true[best] or not any(model.cut(weights[best]) > CUT for model in models):
             return path
@@ -172,19 +177,22 @@ class _Fold:
     regularizer: str
     rank: int | None
     n_components: int | None
+    before: list[Array] = field(default_factory=list)
+    """The factor of the last λ, for a limited rank."""
 
     def factor(self, lam: float, true: bool = False) -> Array | None:
         """A factor of P₊ of the unconstrained minimiser, or roughly of the constrained one.
 
         None if that is the identity.
         """
-        if lam == 0 and self.regularizer == "identity" and not (self.rank or self.n_components):
-            return None
+        if lam == 0 and self.regularizer == "identity":
+            k = self.n_components or self.rank
+            return None if k is None else np.eye(self.g.size)[:, ::-1][:, :k]
         L = _factor(_unconstrained(self.g, self.sums, lam, self.regularizer), self.rank)
-        if true:
-            gram = Dense(np.diag(self.g), lower=0.0)
-            data = Moments(gram, self.sums, self.counts, float(self.g.sum()))
-            problem = kta_from_moments(data, lam, regularizer=self.regularizer)
+        if self.rank is not None:
+            L = self._at_rank(L, lam, self.rank)
+        elif true:
+            problem = self._problem(lam)
             result = minimize(problem, init=L, tol=ROUGH, random_state=0)
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
@@ -193,8 +201,19 @@ class _Fold:
             return L
         return principal_columns(L, self.g[:, None] * L)[:, : self.n_components]
 
+    def _problem(self, lam: float) -> Problem:
+        gram = Dense(np.diag(self.g), lower=0.0)
+        data = Moments(gram, self.sums, self.counts, float(self.g.sum()))
+        return kta_from_moments(data, lam, regularizer=self.regularizer)
+
+    def _at_rank(self, L: Array, lam: float, k: int) -> Array:
+        """Roughly a minimum of this rank, from a factor and that of the last λ."""
+        starts = [L, *(self.before or maps_of_moments(np.diag(self.g), self.sums, self.counts, k))]
+        self.before[:] = [roughly_at_rank(self._problem(lam), starts, k)]
+        return self.before[0]
+
     def cut(self, lam: float) -> float:
-        """The fraction removed by P₊; with a rank limit also by that."""
+        """The fraction removed by P₊; 0 with a rank limit, where this is not used."""
         if self.rank is not None:
             return 0.0
         M = _unconstrained(self.g, self.sums, lam, self.regularizer)
@@ -234,9 +253,9 @@ def _weights(data: Moments, n: int, plain: bool) -> Array:
     return np.append(first, rest) if plain or first > 0 else rest
 
 
-def least_weight(data: Moments, n: int, regularizer: str, rank: int | None) -> float:
+def least_weight(data: Moments, n: int, regularizer: str) -> float:
     """The first λ of the path."""
-    return float(_weights(data, n, regularizer == "identity" and rank is None)[0])
+    return float(_weights(data, n, regularizer == "identity")[0])
 
 
 def projected(data: Moments, lam: float, regularizer: str, rank: int | None) -> Array:

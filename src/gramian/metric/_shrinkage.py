@@ -21,7 +21,7 @@ from gramian.common.parameters import SHARE, or_auto
 from gramian.constraints import check_class_sizes
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
-from gramian.metric._base import MetricLearner, principal_columns
+from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
     FEWEST,
     MANY,
@@ -42,6 +42,7 @@ from gramian.metric._evidence import (
     sample_keys,
     splits,
 )
+from gramian.metric._partial_fit import Update
 from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
 from gramian.reductions.base import Reduction, Substitution
@@ -81,7 +82,7 @@ def _scale(factor: Array, plain: Array, gram: Any) -> float:
 
 
 @with_parameters
-class ShrunkLearner(MetricLearner):
+class ShrunkLearner(Update):
     """A metric learner with the parameter `shrinkage`; sets `shrinkage_` and `path_`.
 
     Each `_shrink_by_…` selects α and returns a factor of a rough metric as a starting point, or
@@ -96,12 +97,9 @@ class ShrunkLearner(MetricLearner):
         α of M = (1 − α) M̂ + α c I, where M̂ is the optimum of the problem above and c I the multiple
         of the Euclidean metric with the same mean square over the samples: 0 is the model itself,
         1 the Euclidean metric. "auto" selects α by held-out neighbours, pairs or triplets; it is 0
-        if `rank` is given, or if there are too few samples to hold out.
-    rank : int, optional
-        The largest rank of M. F is minimised over factors with this number of columns, from several
-        starting maps (the optimum of any rank, truncated; discriminants; principal directions). The
-        certificate compares with the optimum of any rank: its gap bounds the cost of the limit.
-        `shrinkage`, or `floor`, above 0 gives full rank and raises an error with a rank.
+        if there are too few samples to hold out. With a limited rank M̂ is the optimum of that rank,
+        and M the directions of the mixture in which the mapped samples vary most (for α = 1 the
+        principal directions).
 
     Attributes
     ----------
@@ -151,9 +149,9 @@ class ShrunkLearner(MetricLearner):
         """Dense samples along their principal axes."""
         return principal_view(X, type(self).__name__)
 
-    def _amounts(self, samples: Array) -> dict[str, float]:
+    def _amounts(self, samples: Array) -> dict[str, Any]:
         """Values of parameters for these samples that are also used for subsets."""
-        return {}
+        return {"rank": self._limit(samples.shape[1])}
 
     def _shrink_by_labels(
         self, samples: Array, classes: Indices, units: float | None = None
@@ -210,26 +208,11 @@ class ShrunkLearner(MetricLearner):
         folds = splits(sample_keys(samples)[anchors], alone, _folds(anchors.size))
         return self._judge(samples, folds, fit, losses, TRIPLET_ERROR)
 
-    def _check_sizes(self, n_samples: int) -> None:
-        super()._check_sizes(n_samples)
-        if self.shrinkage != "auto":
-            self._refuse_full_rank("shrinkage", float(self.shrinkage), n_samples)
-
-    def _refuse_full_rank(self, name: str, amount: float, n_samples: int) -> None:
-        """Raise ValueError for a combination with a full-rank metric if the rank is limited."""
-        limited = self.rank is not None and self.rank < self._most_directions(n_samples)
-        if amount > 0 and limited:
-            raise ValueError(
-                f"{name}={amount:g} makes a metric of full rank, and rank={self.rank} is asked "
-                f"for: pass {name}=0, or n_components={self.rank} instead of the rank"
-            )
-
     def _given_shrinkage(self) -> bool:
         """Whether α is given or cannot be selected any more; it is 0 until it is selected."""
         self._forget("path_")
-        limited = self.shrinkage == "auto" and self.rank is not None
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
-        return limited or self.shrinkage != "auto" or clock.interrupted()
+        return self.shrinkage != "auto" or clock.interrupted()
 
     def _judge(
         self,
@@ -264,7 +247,7 @@ class ShrunkLearner(MetricLearner):
         return rough[-1] if rough and np.any(rough[-1]) else None  # 0 after a time limit
 
     def _rough(
-        self, fit: Callable[[Any], Any], fixed: dict[str, float], units: float | None
+        self, fit: Callable[[Any], Any], fixed: dict[str, Any], units: float | None
     ) -> Array:
         """A factor of the metric without shrinkage, to a rough tolerance."""
         plain = {"shrinkage": 0.0, "n_components": None, "init": None, "progress": False}
@@ -278,17 +261,16 @@ class ShrunkLearner(MetricLearner):
         return factor
 
     def _candidates(self, factor: Array, gram: Array) -> Candidates:
-        """The combinations with the Euclidean metric, or the leading directions of each if
-        `n_components` is small."""
+        """The combinations with the Euclidean metric, or the leading directions of each if the
+        rank is limited."""
         plain = np.eye(len(gram))
-        if self.n_components is None:
+        k = self.n_components or self.rank
+        if k is None or k >= len(gram):
             shares = np.array(SHARES)
             weights = np.column_stack([1 - shares, shares * _scale(factor, plain, gram)])
             return Candidates([factor, None], weights)
         wholes = (blended(factor, plain, gram, share) for share in SHARES)
-        return Candidates.alone(
-            [principal_columns(whole, gram @ whole)[:, : self.n_components] for whole in wholes]
-        )
+        return Candidates.alone([principal_columns(whole, gram @ whole)[:, :k] for whole in wholes])
 
     def _begin(self, span: Span, rough: Array | None, within: Reduction) -> Array | None:
         """A starting factor: that of `init`, or the rough one, in the coordinates of a reduction
@@ -299,14 +281,14 @@ class ShrunkLearner(MetricLearner):
 
     def _mixed(self, factor: Array, plain: Array, gram: Any) -> Array:
         """The metric shrunk towards the Euclidean one, which is used if the optimum is M = 0."""
-        if not np.any(factor) and self.shrinkage == "auto" and self.rank is None:
+        if not np.any(factor) and self.shrinkage == "auto":
             self.shrinkage_ = 1.0
             if hasattr(self, "path_"):
                 self.path_ = replace(self.path_, chosen=0)
         elif not np.any(factor) and self.shrinkage_ == 0:
             warnings.warn(
                 "the optimum is M = 0: no direction separates what was given, and transform "
-                f'has a column of zeros: shrinkage="auto" without a rank would keep {PLAIN}',
+                f'has a column of zeros: shrinkage="auto" would keep {PLAIN}',
                 stacklevel=4,
             )
         return blended(factor, plain, gram, self.shrinkage_)

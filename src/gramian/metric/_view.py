@@ -188,14 +188,15 @@ class KernelMetricLearner(MetricLearner):
 
     def _start(self, basis: Array | None) -> Array | None:
         """The directions of `init`, projected on the span of these samples."""
-        if self.kernel is None or self.init is None:
+        init = self._earlier()
+        if self.kernel is None or init is None:
             return super()._start(basis)
         check_is_fitted(
-            self.init, "dual_components_", msg="with a kernel, init must be fitted with one too"
+            init, "dual_components_", msg="with a kernel, init must be fitted with one too"
         )
-        across = self._kernel_values(self.X_fit_, self.init.X_fit_)
+        across = self._kernel_values(self.X_fit_, init.X_fit_)
         assert basis is not None
-        return np.asarray(basis.T @ (across @ self.init.dual_components_.T))
+        return np.asarray(basis.T @ (across @ init.dual_components_.T))
 
     def _mapping(self) -> Callable[[Any], Array]:
         if self.kernel is None:

@@ -19,9 +19,9 @@ from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath
 from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
-from gramian.metric._base import MetricLearner
 from gramian.metric._evidence import Candidates, Split, Trial, repeats_for
-from gramian.metric._few_columns import best_descent, scaled, starting_maps
+from gramian.metric._few_columns import best_descent, of_columns, scaled, starting_maps
+from gramian.metric._partial_fit import Update
 from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
 from gramian.outcome import Outcome, result_of
@@ -94,7 +94,7 @@ class _Batches:
 
 
 @with_parameters
-class ClassCollapse(MetricLearner):
+class ClassCollapse(Update):
     """Learn a metric, or a map to few dimensions, that collapses and separates the classes.
 
     Solves min Σ_i [Σ_j q_ij d_M(i, j) + ln Σ_{k≠i} exp(−d_M(i, k))] + δ ḡ tr M over M ⪰ 0
@@ -185,7 +185,7 @@ class ClassCollapse(MetricLearner):
         batches = _Batches.of(samples, classes)
         given = self._start(span.matrix)
         starts = starting_maps(samples, classes, k)
-        starts += [] if given is None else [_of_columns(given, k)]
+        starts += [] if given is None else [of_columns(given, k)]
         L = self._descended(batches, self.ridge_, starts, MOST_STEPS)
         with clock.grace():
             result = self._compared(batches, L, started)
@@ -269,9 +269,3 @@ class ClassCollapse(MetricLearner):
             route=("lbfgs",),
             started=started,
         )
-
-
-def _of_columns(L: Array, k: int) -> Array:
-    """The k leading columns of a factor by size, padded with zeros."""
-    turned = L @ np.linalg.svd(L, full_matrices=False)[2].T
-    return np.pad(turned[:, :k], ((0, 0), (0, max(0, k - L.shape[1]))))

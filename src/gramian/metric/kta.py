@@ -12,7 +12,7 @@ from gramian.common import clock
 from gramian.common.parameters import one_of
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
-from gramian.metric._few_columns import maps_of_moments
+from gramian.metric._few_columns import maps_of
 from gramian.metric._partial_fit import PartialFit
 from gramian.metric._selection import least_weight, projected, raw_keys, unit, weigh
 from gramian.metric._view import KernelMetricLearner
@@ -42,9 +42,10 @@ class KTA(KernelMetricLearner, PartialFit):
     lam : float or "auto"
         The weight λ of the labels; 0 gives the Euclidean metric. "auto" takes the best of a short
         path by the errors of 3 nearest neighbours on held-out training samples, if it is
-        significantly better than λ = 0 (with "identity" and no `rank`). The choice is independent
-        of the order of the samples, the names of the classes, and constant features. With more than
-        3000 features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
+        significantly better than λ = 0 (with "identity"). With a limited rank the best is taken at
+        that rank, and λ = 0 gives the principal directions. The choice is independent of the order
+        of the samples, the names of the classes, and constant features. With more than 3000
+        features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
     regularizer : {"identity", "frobenius", "trace"}
         ‖M − I‖², ‖M‖² or tr M.
     center : bool
@@ -111,11 +112,7 @@ class KTA(KernelMetricLearner, PartialFit):
         device = self.device if votes_on is None else votes_on
         self.lam_ = self._weight(view, data, classes, center, weights, units, device)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-
-        def maps(k: int) -> list[Array]:
-            return maps_of_moments(data.gram.dense(), data.sums, data.counts, k)
-
-        self._solve(problem, data.gram, view.matrix, self._first(view, data), maps)
+        self._solve(problem, data.gram, view.matrix, self._first(view, data), maps_of(data))
         return self
 
     def _first(self, view: Span, data: Moments) -> Array | None:
@@ -123,7 +120,8 @@ class KTA(KernelMetricLearner, PartialFit):
         if not view.exact:
             return regression(data, self.lam_) if self.solver == "auto" and self.lam_ > 0 else None
         if clock.interrupted():
-            return projected(data, self.lam_, self.regularizer, self.rank)
+            limit = self._limit(data.order)
+            return projected(data, self.lam_, self.regularizer, limit)
         return None
 
     def _weight(
@@ -157,12 +155,12 @@ class KTA(KernelMetricLearner, PartialFit):
                 counted=weights,
                 regularizer=self.regularizer,
                 n_components=self.n_components,
-                rank=self.rank,
+                rank=self._limit(data.order),
                 device=device,
             )
         except KeyboardInterrupt:  # before any λ was evaluated
             clock.interrupt()
-            return least_weight(data, classes.size, self.regularizer, self.rank)
+            return least_weight(data, classes.size, self.regularizer)
         return self.path_.value
 
     def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:

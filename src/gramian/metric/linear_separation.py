@@ -15,7 +15,7 @@ from gramian.common import clock
 from gramian.common.memory import check_memory
 from gramian.common.parameters import one_of
 from gramian.estimators.parameters import with_parameters
-from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
+from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned, least
 from gramian.linalg import leading_eigenpair
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
@@ -66,10 +66,10 @@ class LinearSeparation(PartialFit):
     lam : float or "auto"
         The weight λ of the pairs; 0 gives the Euclidean metric. "auto" takes the best of a short
         path in units of 2/‖L_S‖ by held-out neighbours, or pairs, if it is significantly better
-        than λ = 0. (At one unit M is 0 along the direction that separates worst, or 2 along the one
-        that separates best.) It is that unit if λ only changes the scale ("frobenius"), if `rank`
-        is given, if there are too few samples to hold out, and with more than 3000 features and
-        samples.
+        than λ = 0; with a limited rank the best. (At one unit M is 0 along the direction that
+        separates worst, or 2 along the one that separates best.) It is that unit if λ only changes
+        the scale ("frobenius"), if there are too few samples to hold out, and with more than 3000
+        features and samples.
     regularizer : {"identity", "frobenius"}
         ‖M − I‖² or ‖M‖². (With tr M this model is linear and has no minimum.)
 
@@ -146,7 +146,8 @@ class LinearSeparation(PartialFit):
 
         folds = splits(sample_keys(X), classes, FOLDS, X.shape[1], repeats_for(classes.size))
         found = Trial(X, classes, folds).votes(metrics)
-        return self._chosen(None if found is None else [found], NEIGHBOUR_ERROR, outvoting)
+        choose = outvoting if self._limit(X.shape[1]) is None else least
+        return self._chosen(None if found is None else [found], NEIGHBOUR_ERROR, choose)
 
     def _steps_by_pairs(
         self, view: Span, pairs: Indices, alike: NDArray[np.bool_]
@@ -162,24 +163,25 @@ class LinearSeparation(PartialFit):
             return of_pairs(X, pairs[held], alike[held], self._candidates(scatter, X))
 
         folds = pair_splits(X, pairs, alike, FOLDS)
-        return self._chosen(judged(folds, losses), PAIR_ERROR, earned)
+        choose = earned if self._limit(X.shape[1]) is None else least
+        return self._chosen(judged(folds, losses), PAIR_ERROR, choose)
 
     def _may_choose(self, view: Span) -> bool:
         self._forget("path_")
-        free = self.lam == "auto" and self.regularizer == "identity" and self.rank is None
-        return free and view.exact
+        return self.lam == "auto" and self.regularizer == "identity" and view.exact
 
     def _candidates(self, scatter: Array, X: Array) -> Candidates:
         """P₊(I − ½λL_S) for every λ, from one eigenbasis."""
         basis = eigh(scatter)
         unit = 2.0 / max(float(np.abs(basis[0]).max()), np.finfo(float).tiny)
-        found = [_separating(basis, step * unit) for step in STEPS]
-        if self.n_components is None:
+        k = self._limit(X.shape[1])
+        found = [_separating(basis, step * unit)[:, :k] for step in STEPS]
+        if self.n_components is None and k is None:
             return Candidates.alone(found)
         gram = X.T @ X
-        return Candidates.alone(
-            [principal_columns(L, gram @ L)[:, : self.n_components] for L in found]
-        )
+        found[0] = np.eye(X.shape[1])  # λ = 0: the principal directions
+        few = self.n_components or k
+        return Candidates.alone([principal_columns(L, gram @ L)[:, :few] for L in found])
 
     def _chosen(
         self, losses: list[Array] | None, measure: str, choose: Callable[[Sequence[Array]], int]
@@ -205,7 +207,11 @@ class LinearSeparation(PartialFit):
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         mean = None if view.centered and weights is None else column_means(view.X, weights)
         first = _separating(eigh(scatter.dense()), self.lam_) if clock.interrupted() else None
-        self._solve(problem, gram_of(view.X, mean, weights), view.matrix, first)
+
+        def best(k: int) -> list[Array]:
+            return [_separating(eigh(scatter.dense()), self.lam_)[:, :k]]
+
+        self._solve(problem, gram_of(view.X, mean, weights), view.matrix, first, best)
         return self
 
     def _unit(self, scatter: Any) -> float:
@@ -224,7 +230,10 @@ class LinearSeparation(PartialFit):
 
 
 def _separating(basis: tuple[Array, Array], lam: float) -> Array:
-    """A factor of P₊(I − ½λL_S), given the eigenvalues and eigenvectors of L_S."""
+    """A factor of P₊(I − ½λL_S), given the eigenvalues and eigenvectors of L_S.
+
+    Its columns decrease, so that the leading ones are the optimum of a limited rank.
+    """
     values, vectors = basis
     return vectors * np.sqrt(np.maximum(1.0 - 0.5 * lam * values, 0.0))
 

@@ -100,8 +100,13 @@ class LMNN(TripletFits, LocalLearner):
                 with clock.reserve(task.standing.seconds):  # for the search at its optimum
                     return self._minimize(problem, **options)
 
-            rounds = ActiveSet(task, solve, self.tol, self.rank)
-            result, self.n_active_ = rounds.run(self._begin(span, rough, white))
+            rounds, start = ActiveSet(task, solve, self.tol), self._begin(span, rough, white)
+            result, self.n_active_ = rounds.run(start)
+            k = self._limit(Z.shape[1])
+            if k is not None and result.rank > k:
+                maps = maps_in(samples, classes, white.coordinates)(k)
+                maps = self._starts(result.factor, k, Z.T @ Z, start, maps)
+                result, self.n_active_ = rounds.at_rank(result, maps)
         self._finish(result, *self._shrunk(result.factor, Z, white, span))
 
     def _fit_triplets(self, span: Span, triplets: Indices) -> None:
@@ -112,6 +117,7 @@ class LMNN(TripletFits, LocalLearner):
         Z = white.samples(samples)
         problem = lmnn_of_triplets(Z, similar, triplets, float(self.lam), pull=1.0)
         maps = maps_in(samples, None, white.coordinates)
-        result = self._minimize_at_rank(problem, maps, init=self._begin(span, rough, white))
+        start = self._begin(span, rough, white)
+        result = self._minimize_at_rank(problem, self._limit(Z.shape[1]), Z.T @ Z, maps, init=start)
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
         self._finish(result, *self._shrunk(result.factor, Z, white, span))

@@ -93,7 +93,8 @@ class LMNNEig(TripletFits, FlooredLearner):
             return min((_merged(Y) for Y in starts), key=problem.value)
 
         maps = maps_in(span.X, classes, with_slack)
-        result = self._minimize_at_rank(problem, maps, init=start)
+        k, gram = self._limit(X.shape[1]), np.pad(X.T @ X, (0, 1))
+        result = self._minimize_at_rank(problem, k, gram, maps, init=start)
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
         self._finish(result, *self._shrunk(floor.factor(row.factor(result.factor)), X, white, span))
 

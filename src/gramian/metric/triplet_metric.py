@@ -13,7 +13,6 @@ from gramian.common.parameters import ABOVE_ZERO, or_auto
 from gramian.constraints import local_triplets
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import leading_eigenpair
-from gramian.metric._base import LARGE_RANK
 from gramian.metric._few_columns import maps_in
 from gramian.metric._shrinkage import TripletFits
 from gramian.metric._view import along_axes, varying_view
@@ -117,11 +116,8 @@ class TripletMetric(TripletFits):
         gram = gram_of(X, None if view.centered else column_means(X))
         start = self._begin(view, rough, Substitution(None))
         start = None if start is None else size * start
-        if view.exact:
-            maps = maps_in(view.X, classes, lambda L: size * L)
-            result = self._minimize_at_rank(problem, maps, init=start)
-        else:
-            result = self._minimize(problem, init=start, rank=self.rank or LARGE_RANK)
+        maps = maps_in(view.X, classes, lambda L: size * L)
+        result = self._minimize_at_rank(problem, self._limit(X.shape[1]), gram, maps, init=start)
         result = _in_unit(result, size)
         factor = result.factor
         if view.exact:
