@@ -35,11 +35,12 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int32]
 
 # Work (pairs × columns) of one call above which numba is used. Importing numba and reading a
-# gather and a scatter from its cache costs 0.8 s, compiling them 2.5 s. At 71,600 pairs and rank
-# 10 two gathers and two scatters took 26 ms in NumPy and 9 ms compiled (one thread of a busy
-# machine): this breaks even after 50 iterations with a cache and 150 without; the limit is twice
-# as high.
-COMPILED_WORK = 400_000
+# gather and a scatter from its cache costs 0.8 s, compiling them 3.5 s. At 100,000 pairs and rank
+# 20 a gather and a scatter took 14 ms in NumPy and 4 ms compiled (one thread of a busy machine):
+# this breaks even after 80 evaluations with a cache and 350 without.
+COMPILED_WORK = 2_000_000
+# The same for work on single rows, of which NumPy makes several passes.
+COMPILED_ROW_WORK = 400_000
 
 # Cost of a cache miss, in multiplications.
 MISS = 8
@@ -417,8 +418,8 @@ def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
     in_parts(getattr(kernels, name), units, work, *arguments)
 
 
-def worth_compiling(asked: bool | None, work: int) -> bool:
-    return work > COMPILED_WORK if asked is None else asked
+def worth_compiling(asked: bool | None, work: int, limit: int = COMPILED_WORK) -> bool:
+    return work > limit if asked is None else asked
 
 
 def _as_factor(V: Floats) -> Floats:
