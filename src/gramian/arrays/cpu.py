@@ -418,8 +418,10 @@ def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
     in_parts(getattr(kernels, name), units, work, *arguments)
 
 
-def worth_compiling(asked: bool | None, work: int, limit: int = COMPILED_WORK) -> bool:
-    return work > limit if asked is None else asked
+def worth_compiling(asked: bool | None, work: int, limit: int | None = None) -> bool:
+    if asked is not None:
+        return asked
+    return work > (COMPILED_WORK if limit is None else limit)
 
 
 def _as_factor(V: Floats) -> Floats:
