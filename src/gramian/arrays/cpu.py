@@ -233,8 +233,10 @@ def _gather(
     same = V is U
     U = _as_factor(U)
     V = U if same else _as_factor(V)
-    if U.dtype != V.dtype:
-        U, V = U.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
+    # Sums are in float64; with small factors a second version of the kernel would gain nothing.
+    if U.dtype != V.dtype or max(U.nbytes, V.nbytes) <= NEAR_BYTES:
+        U = U.astype(np.float64, copy=False)
+        V = U if same else V.astype(np.float64, copy=False)
     rows, cols = index_array(rows), index_array(cols)
     z, rank = np.empty(rows.size), U.shape[1]
     if worth_compiling(compiled, z.size * rank):
