@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import checked_samples, class_indices
@@ -209,6 +208,8 @@ def plainly(label: Any) -> Any:
 
 
 def _labelled(X: Any, y: ArrayLike) -> tuple[Any, Indices, Any]:
+    from sklearn.utils.validation import check_consistent_length
+
     X = checked_samples(X)
     names, classes = class_indices(y)
     check_consistent_length(X, classes)

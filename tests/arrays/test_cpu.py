@@ -14,7 +14,7 @@ BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compile
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 SHAPES = pytest.mark.parametrize(
     ("n", "p", "r"),
-    [(1, 1, 1), (2, 1, 1), (7, 30, 1), (30, 12, 3), (40, 500, 8), (5_000, 9_000, 37)],
+    [(1, 1, 1), (2, 1, 1), (7, 30, 1), (30, 12, 3), (40, 500, 8), (1_000, 9_000, 37)],
 )
 
 

@@ -35,11 +35,12 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int32]
 
 # Work (pairs × columns) of one call above which numba is used. Importing numba and reading a
-# gather and a scatter from its cache costs 0.8 s, compiling them 2.5 s. At 71,600 pairs and rank
-# 10 two gathers and two scatters took 26 ms in NumPy and 9 ms compiled (one thread of a busy
-# machine): this breaks even after 50 iterations with a cache and 150 without; the limit is twice
-# as high.
-COMPILED_WORK = 400_000
+# gather and a scatter from its cache costs 0.8 s, compiling them 3.5 s. At 100,000 pairs and rank
+# 20 a gather and a scatter took 14 ms in NumPy and 4 ms compiled (one thread of a busy machine):
+# this breaks even after 80 evaluations with a cache and 350 without.
+COMPILED_WORK = 2_000_000
+# The same for work on single rows, of which NumPy makes several passes.
+COMPILED_ROW_WORK = 400_000
 
 # Cost of a cache miss, in multiplications.
 MISS = 8
@@ -232,8 +233,10 @@ def _gather(
     same = V is U
     U = _as_factor(U)
     V = U if same else _as_factor(V)
-    if U.dtype != V.dtype:
-        U, V = U.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
+    # Sums are in float64; with small factors a second version of the kernel would gain nothing.
+    if U.dtype != V.dtype or max(U.nbytes, V.nbytes) <= NEAR_BYTES:
+        U = U.astype(np.float64, copy=False)
+        V = U if same else V.astype(np.float64, copy=False)
     rows, cols = index_array(rows), index_array(cols)
     z, rank = np.empty(rows.size), U.shape[1]
     if worth_compiling(compiled, z.size * rank):
@@ -417,8 +420,10 @@ def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
     in_parts(getattr(kernels, name), units, work, *arguments)
 
 
-def worth_compiling(asked: bool | None, work: int) -> bool:
-    return work > COMPILED_WORK if asked is None else asked
+def worth_compiling(asked: bool | None, work: int, limit: int | None = None) -> bool:
+    if asked is not None:
+        return asked
+    return work > (COMPILED_WORK if limit is None else limit)
 
 
 def _as_factor(V: Floats) -> Floats:

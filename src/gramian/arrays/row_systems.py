@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.arrays.cpu import Floats, Pattern, csr, worth_compiling
+from gramian.arrays.cpu import COMPILED_ROW_WORK, Floats, Pattern, csr, worth_compiling
 from gramian.arrays.places import backend, eye, namespace, place_of
 from gramian.arrays.threads import in_parts
 
@@ -39,7 +39,7 @@ def row_systems(
     orders = np.minimum(np.diff(met.indptr).astype(np.int64), rank)
     places = np.concatenate([[0], np.cumsum(orders)])
     W = np.empty((places[-1], rank), dtype=V.dtype)
-    if not worth_compiling(compiled, pattern.size * rank):
+    if not worth_compiling(compiled, pattern.size * rank, COMPILED_ROW_WORK):
         _decompose(met, base, V, places, W)
         return _plain(met, base, places, W)
     kernels = importlib.import_module("gramian.arrays._kernels")

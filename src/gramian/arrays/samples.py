@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
 from gramian.arrays.threads import in_parts
 
@@ -38,6 +37,9 @@ BLOCK = 4096
 
 def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
     """A dense or CSR array of finite float32 or float64 numbers that can be squared."""
+    # Imported here: it takes a second, more than a small problem without samples.
+    from sklearn.utils.validation import check_array
+
     refuse_masked(X, name)
     return ready(
         check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options), name

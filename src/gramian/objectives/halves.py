@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.arrays.cpu import Floats, Indices, gather_products, refit_rows, worth_compiling
+from gramian.arrays.cpu import (
+    COMPILED_ROW_WORK,
+    Floats,
+    Indices,
+    gather_products,
+    refit_rows,
+    worth_compiling,
+)
 from gramian.linalg import conjugate_gradient
 from gramian.losses import Loss, SquaredWithOffsets
 from gramian.losses.base import LeastSquares, least_squares_of
@@ -65,7 +72,8 @@ class RowFits:
         penalty = np.asarray(penalty, dtype=dtype)
         gram = np.zeros((0, 0), dtype) if gram is None else np.asarray(gram, dtype=dtype, order="C")
         stiffness = np.ones(m, dtype) if self.stiffness is None else self.stiffness
-        if not worth_compiling(compiled, int(self.indptr[-1]) * P.shape[1]):
+        work = int(self.indptr[-1]) * P.shape[1]
+        if not worth_compiling(compiled, work, COMPILED_ROW_WORK):
             return self._refit_plain(P, Q, penalty, stiffness, gram, steps)
         roots = np.zeros(0, dtype) if self.roots is None else self.roots
         scale = np.zeros(0, dtype) if self.scale is None else self.scale

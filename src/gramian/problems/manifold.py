@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import check_matrix, check_size, real_numbers, refuse_masked
@@ -127,6 +126,8 @@ def masses(mass: ArrayLike, n: int) -> Array:
 
 def as_basis(basis: Any) -> Any:
     """Validated Q with a row for each point, dense or CSR, in double precision."""
+    from sklearn.utils.validation import check_array
+
     refuse_masked(basis, "basis")
     Q = check_array(basis, accept_sparse="csr", dtype=np.float64, input_name="basis")
     check_size(Q, "basis")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import checked_samples, class_indices, near_origin
@@ -122,6 +121,8 @@ def signed_scatter(
 
 def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
     """Validated samples, and labels as class indices."""
+    from sklearn.utils.validation import check_consistent_length
+
     X = checked_samples(X, ensure_min_samples=2)
     classes, indices = class_indices(y)
     check_consistent_length(X, indices)
