@@ -25,7 +25,7 @@ from gramian.problems.completion import implicit_completion
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-ITEM_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+ITEM_SHARES = (0.0, 0.25, 0.5, 0.75)
 """Candidates for s."""
 
 LAM_PER_CONFIDENCE = 0.5
@@ -58,7 +58,7 @@ class ImplicitCompletion(Updating, Completion):
         λ. "auto" holds out a tenth of the entries, solves for a decreasing sequence of λ, and takes
         the one whose first ten recommendations have the largest nDCG.
     item_share : float in [0, 1] or "auto"
-        s. "auto" is the one of 0, 0.25, 0.5, 0.75 and 1 whose recommendations of the entries held
+        s. "auto" is the one of 0, 0.25, 0.5 and 0.75 whose recommendations of the entries held
         out for λ have the largest nDCG, and 0 if none are held out.
     alpha : float
         α: the additional weight of known entries. Entries r_ij must be above 0.
@@ -76,7 +76,7 @@ class ImplicitCompletion(Updating, Completion):
     item_path_ : EvidencePath
         The values of s and 1 − nDCG, if "auto" had held-out entries.
     item_weights_ : ItemWeights or None
-        B: the 4,000 columns with the most entries, and their weights; None if s = 0.
+        B: the 2,000 columns with the most entries, and their weights; None if s = 0.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn, where a matrix was given.
 
