@@ -232,7 +232,7 @@ class SweptFit:
         return path, best
 
     def _judging(self, halves: Any, offsets: Any, held: Held) -> Callable[[Array], Judged]:
-        """The matrix of a state of the sweeps, and the entries held out and fitted."""
+        """The matrix of a state of the sweeps, and the held-out and the other entries."""
         model, ratings = self.model, self.ratings
         test, bounds = ratings.part(held), model._bounds_for(ratings.span)
         train = ratings.part(~held) if model._ranks else ratings

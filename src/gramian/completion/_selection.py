@@ -179,5 +179,5 @@ class Fold:
         return float(model._error(*self.judged(lam)))
 
     def judged(self, lam: float) -> Judged:
-        """The factorization for a λ that was tried, and the ratings held out and fitted."""
+        """The factorization for a λ that was tried, and the held-out and the other ratings."""
         return self.found[lam], self.test, self.train
