@@ -1,10 +1,13 @@
 """Recommendations from what rows did: optimum, lists, folding in, bad input."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
 import gramian as gm
 from gramian.completion import ImplicitCompletion, NuclearCompletion
+from gramian.completion._items import RIDGE_PER_COUNT
 
 RNG = np.random.default_rng(0)
 M, N = 60, 40
@@ -80,9 +83,74 @@ def test_fit_stops_when_held_out_lists_no_longer_improve(tmp_path):
     )
 
 
+# --- item–item weights --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def blended():
+    return ImplicitCompletion(lam=4.0, tol=1e-6, item_share=0.5).fit((ROWS, COLS, COUNTS))
+
+
+def test_item_weights_are_the_regression_of_each_column_on_the_others(blended):
+    X = DONE.astype(float)
+    ridge = RIDGE_PER_COUNT * DONE.sum(axis=0).mean()
+    weights = blended.item_weights_.weights[np.argsort(blended.item_weights_.columns)]
+    weights = weights[:, np.argsort(blended.item_weights_.columns)]
+    for j in (0, 7, N - 1):
+        others = np.delete(np.arange(N), j)
+        A = X[:, others]
+        expected = np.linalg.solve(A.T @ A + ridge * np.eye(N - 1), A.T @ X[:, j])
+        np.testing.assert_allclose(weights[others, j], expected, atol=1e-5)
+    assert np.all(weights.diagonal() == 0)
+
+
+def test_predictions_blend_factors_and_item_weights(blended, tmp_path):
+    low_rank = blended.row_factors_ @ blended.col_factors_.T
+    B = np.zeros((N, N))
+    B[np.ix_(*[blended.item_weights_.columns] * 2)] = blended.item_weights_.weights
+    expected = 0.5 * low_rank + 0.5 * DONE @ B
+    every = np.indices((M, N)).reshape(2, -1)
+    np.testing.assert_allclose(blended.predict(tuple(every)), expected.ravel(), atol=1e-6)
+    again = blended.complete((ROWS, COLS, COUNTS))
+    np.testing.assert_allclose(again, expected, atol=1e-3)
+    unseen = np.where(DONE, -np.inf, expected)
+    items, scores = blended.recommend(np.arange(M), 4)
+    np.testing.assert_allclose(scores, -np.sort(-unseen, axis=1)[:, :4], atol=1e-6)
+    lists = blended.recommend_new((ROWS, COLS, COUNTS), 4)[1]
+    assert np.mean(lists == items) > 0.95
+    blended.save(tmp_path / "model")
+    np.testing.assert_array_equal(gm.load(tmp_path / "model").recommend(3)[1],
+                                  blended.recommend(3)[1])  # fmt: skip
+
+
+def test_update_keeps_the_weights_of_the_old_columns(blended):
+    model = deepcopy(blended)
+    before = model.predict(([5, 5], [3, 20]))
+    model.update(([M], [-1], [1.0]))  # a new row and a new column, which is the first
+    assert model.col_ids_[0] == -1
+    np.testing.assert_allclose(model.predict(([5, 5], [3, 20])), before, atol=1e-6)
+
+
+def test_item_share_is_selected_by_held_out_lists(monkeypatch):
+    """Pairs of columns that occur together, which no matrix of low rank represents."""
+    monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
+    rng = np.random.default_rng(0)
+    first = rng.random((400, 200)) < 0.02
+    done = np.hstack([first, first & (rng.random(first.shape) < 0.8)])
+    rows, cols = np.nonzero(done)
+    held = (cols >= 200) & (rng.random(rows.size) < 0.2)
+    train, test = ((rows[k], cols[k], np.ones(k.sum())) for k in (~held, held))
+    model = ImplicitCompletion(random_state=0).fit(train)
+    assert model.item_share_ == model.item_path_.value > 0
+    plain = ImplicitCompletion(random_state=0, item_share=0.0).fit(train)
+    assert plain.item_weights_ is None and not hasattr(plain, "item_path_")
+    assert model.evaluate(test)["ndcg"] > plain.evaluate(test)["ndcg"] + 0.05
+
+
 @pytest.mark.parametrize(
     ("parameters", "values", "message"),
     [
+        ({"item_share": 1.5}, COUNTS, "item_share must be"),
         ({}, np.zeros(ROWS.size), "above 0 .*got 0"),
         ({"alpha": 0.0}, COUNTS, "alpha must be"),
         ({"tol": "loose"}, COUNTS, "tol must be"),

@@ -20,9 +20,10 @@ from gramian.completion._quick import quick, swept
 from gramian.completion._ratings import Ratings
 from gramian.completion._reading import names_of, plain, read
 from gramian.completion._recommender import Factorization, Offsets, Recommender
-from gramian.completion._selection import LEAST_RATINGS, Solved, Start, by_folds
+from gramian.completion._selection import LEAST_RATINGS, Judged, Solved, Start, by_folds
 from gramian.estimators.fitting import AUTO, settle, solve, sweeps_for
 from gramian.estimators.parameters import SolverParameters, with_parameters
+from gramian.estimators.path import EvidencePath
 from gramian.estimators.persistence import Kept
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
@@ -92,6 +93,10 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
     @abstractmethod
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
         """The error of a factorization of the entries `train` on the held-out entries `test`."""
+
+    def _blend_path(self, judged: list[Judged]) -> EvidencePath | None:
+        """The path of a share that is selected by held-out entries, if the model has one."""
+        return None
 
     def _best_offsets(
         self, problem: Problem, factor: Array, block: Array, given: Offsets

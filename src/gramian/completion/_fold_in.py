@@ -51,10 +51,8 @@ class Updating(Recommender):
         X : as in `transform`
         """
         check_is_fitted(self)
-        P, b = self._rows_of(self._known_part(X)[1])
-        entries = self.mean_ + b[:, None] + self.col_biases_ + P @ self.col_factors_.T
-        found: Array = self._factorization.cut(entries)
-        return found
+        found = self._folded(self._known_part(X)[1])
+        return found.cut(found.entries(slice(None)))
 
     def transform(self, X: Any) -> Array:
         """The factors of rows, which may be new, for the columns of the fit.
@@ -85,10 +83,7 @@ class Updating(Recommender):
         """
         check_is_fitted(self)
         names, R = self._known_part(X)
-        P, b = self._rows_of(R)
-        found = Factorization(
-            P, self.col_factors_, Offsets(self.mean_, b, self.col_biases_), self.bounds_
-        )
+        found = self._folded(R)
         best, values = found.best(slice(None), whole_number(n, "n"), R if exclude_seen else None)
         return names, self.col_ids_[best], found.cut(values)
 
@@ -97,6 +92,12 @@ class Updating(Recommender):
         fitted: Any = self
         found: Array = fitted.fit(X).transform(X)
         return found
+
+    def _folded(self, R: sp.csr_array) -> Factorization:
+        """The matrix of rows with these entries."""
+        P, b = self._rows_of(R)
+        offsets = Offsets(self.mean_, b, self.col_biases_)
+        return Factorization(P, self.col_factors_, offsets, self.bounds_, self._blend(R))
 
     def _rows_of(self, R: sp.csr_array) -> tuple[Array, Array]:
         """Factors and offsets of rows that a fit with fixed columns would give them."""
@@ -206,12 +207,16 @@ class Updating(Recommender):
                 _spread(self._expected[0], old_rows, len(self._rows)),
                 _spread(self._expected[1], old_cols, len(self._cols)),
             )
+        self._move_columns(old_cols)
         old = self._known
         i = np.concatenate([np.repeat(old_rows, np.diff(old.indptr)), rows[new.rows]])
         j = np.concatenate([old_cols[old.indices], cols[new.cols]])
         values = np.concatenate([old.data, new.values])
         self._known = by_row_and_column(i, j, values, self._rows, self._cols, "last").matrix
         return np.unique(rows), np.unique(cols)
+
+    def _move_columns(self, places: Indices) -> None:
+        """Renumber what else is fitted to the columns: column j is now `places[j]`."""
 
 
 def ridge_rows(

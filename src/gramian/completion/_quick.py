@@ -18,6 +18,7 @@ from gramian.completion._selection import (
     HELD_OUT_SHARE,
     PATH_RANK,
     PATH_SHARE,
+    Judged,
     Solved,
     Start,
     falling,
@@ -47,7 +48,7 @@ STAGES = ("path", "still", "whole")
 
 PARAMETERS = (
     "lam", "biases", "bias_ridge", "weight_power", "rank", "alpha", "feature_weight", "mu",
-    "thresholds",
+    "thresholds", "item_share",
 )  # fmt: skip
 """Parameters that must be equal, like the ratings, for one fit to resume another."""
 
@@ -134,6 +135,7 @@ class SweptFit:
         mean = max(ratings.size / sum(ratings.shape), 1.0)
         columns = model.rank or int(min(COLUMNS_PER_ENTRY * mean, MAX_RANK))
         self.columns = min(columns, *ratings.shape)
+        self.blend: EvidencePath | None = None
 
     def whole(self) -> tuple[Any, Array, Start]:
         """The last sweeps, over all the ratings: their halves, state, λ and offsets."""
@@ -146,7 +148,8 @@ class SweptFit:
         elif not self.kept.done("whole"):
             sweeps.sweep(halves, state, NEXT_SWEEPS * halves.pace)
             self._reached("whole", state=self.ratings.kept(state))
-        return halves, state, Start(lam, path, None, model._swept_offsets(halves, offsets, state))
+        offsets = model._swept_offsets(halves, offsets, state)
+        return halves, state, Start(lam, path, None, offsets, self.blend)
 
     def _settled(self) -> tuple[float, EvidencePath | None, Array | None]:
         """λ, its path unless λ is given, and a state whose held-out error no longer decreases.
@@ -163,8 +166,12 @@ class SweptFit:
             return model._guess(ratings) if given is None else given, None, None
         held = kept.held(ratings.split(sweeps.rng, HELD_OUT_SHARE))
         halves, offsets = model._halves(ratings, guess_for_split(model, ratings), held)
-        error_of, held_out = self._held_out_error(halves, offsets, held), int(held.sum())
+        judged, held_out = self._judging(halves, offsets, held), int(held.sum())
         del held
+
+        def error_of(state: Array) -> float:
+            return float(model._error(*judged(state)))
+
         path, state = None, None
         if kept.done("path"):
             lam, path, state = self._stored()
@@ -182,7 +189,9 @@ class SweptFit:
             return error_of(state)
 
         sweeps.until_still(replace(halves, lam=lam), state, error_kept)
-        self._reached("still", state=ratings.kept(state))
+        if not (sweeps.interrupted or sweeps.expired()):
+            self.blend = model._blend_path([judged(state)])
+        self._reached("still", state=ratings.kept(state), blend=self.blend)
         return lam, path, state
 
     def _by_path(
@@ -222,17 +231,17 @@ class SweptFit:
         kept.keep(now=True)
         return path, best
 
-    def _held_out_error(self, halves: Any, offsets: Any, held: Held) -> Callable[[Array], float]:
-        """The error of the held-out entries as a function of a state of the sweeps."""
+    def _judging(self, halves: Any, offsets: Any, held: Held) -> Callable[[Array], Judged]:
+        """The matrix of a state of the sweeps, and the held-out and the other entries."""
         model, ratings = self.model, self.ratings
         test, bounds = ratings.part(held), model._bounds_for(ratings.span)
         train = ratings.part(~held) if model._ranks else ratings
 
-        def error(state: Array) -> float:
+        def judged(state: Array) -> Judged:
             found = model._of_state(halves, ratings, offsets, state)
-            return float(model._error(replace(found, bounds=bounds), test, train))
+            return replace(found, bounds=bounds), test, train
 
-        return error
+        return judged
 
     def _scattered(self, halves: Any) -> Any:
         """A random state with the columns of the path."""
@@ -246,5 +255,6 @@ class SweptFit:
     def _stored(self) -> tuple[float, EvidencePath | None, Array]:
         """The λ, its path and the state that an earlier call of the same fit stored."""
         found = self.kept.found
+        self.blend = found.get("blend")
         path = found["path"] if self.model.lam == "auto" else None
         return float(found["lam"]), path, self.ratings.restored(found["state"])

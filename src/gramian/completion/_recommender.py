@@ -14,6 +14,7 @@ from gramian.arrays import cpu
 from gramian.arrays.errstate import OwnErrstate
 from gramian.common import clock
 from gramian.common.parameters import whole_number
+from gramian.completion._items import Blend
 from gramian.completion._reading import are_names, gather, pair_columns, plain
 from gramian.completion._stored import StoredRows
 
@@ -42,10 +43,23 @@ class Factorization:
     col_factors: Array
     offsets: Offsets
     bounds: tuple[float, float] | None = None
+    blend: Blend | None = None
+
+    def entries(self, rows: Any) -> Array:
+        """All entries of some rows."""
+        P, b, offsets = self.row_factors[rows], self.offsets.rows[rows], self.offsets
+        entries = np.asarray(P @ self.col_factors.T)
+        entries += offsets.cols
+        entries += offsets.mean + b[:, None]
+        return entries if self.blend is None else self.blend.mixed(rows, entries)
 
     def values(self, i: Indices, j: Indices) -> Array:
         """Entries by the indices of row and column; −1 stands for an unknown row or column."""
         known, offsets = (i >= 0) & (j >= 0), self.offsets
+        if self.blend is not None:
+            values = np.full(len(i), offsets.mean)
+            values[known] = self._blended(i[known], j[known])
+            return self.cut(values)
         values = np.full(len(i), offsets.mean)
         values += np.where(i >= 0, offsets.rows[i], 0.0)
         values += np.where(j >= 0, offsets.cols[j], 0.0)
@@ -56,19 +70,25 @@ class Factorization:
         values[known] += cpu.gather_products(P, Q, cpu.index_array(rows), cpu.index_array(cols))
         return self.cut(values)
 
+    def _blended(self, i: Indices, j: Indices) -> Array:
+        """Entries by the indices of known rows and columns, from all entries of those rows."""
+        rows, place = np.unique(i, return_inverse=True)
+        found = np.empty(i.size)
+        for part in _parts(rows.size, len(self.offsets.cols)):
+            own = (place >= part.start) & (place < part.stop)
+            found[own] = self.entries(rows[part])[place[own] - part.start, j[own]]
+        return found
+
     def best(self, rows: Any, n: int, known: Any = None) -> tuple[Indices, Array]:
         """Columns and values of the n largest entries of some rows, −inf where none is left.
 
         Entries of the sparse matrix `known`, which has those rows, are left out.
         """
-        P, b = self.row_factors[rows], self.offsets.rows[rows]
-        count = len(self.offsets.cols)
+        rows, count = np.arange(self.offsets.rows.size)[rows], len(self.offsets.cols)
         n = min(n, count)
-        best, values = np.empty((b.size, n), dtype=np.int64), np.empty((b.size, n))
-        for part in _parts(b.size, count):
-            entries = P[part] @ self.col_factors.T
-            entries += self.offsets.cols
-            entries += self.offsets.mean + b[part, None]
+        best, values = np.empty((rows.size, n), dtype=np.int64), np.empty((rows.size, n))
+        for part in _parts(rows.size, count):
+            entries = self.entries(rows[part])
             if known is not None:
                 own = known[part]
                 lines = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
@@ -160,7 +180,13 @@ class Recommender(OwnErrstate):
     @property
     def _factorization(self) -> Factorization:
         offsets = Offsets(self.mean_, self.row_biases_, self.col_biases_)
-        return Factorization(self.row_factors_, self.col_factors_, offsets, self.bounds_)
+        return Factorization(
+            self.row_factors_, self.col_factors_, offsets, self.bounds_, self._blend(self._known)
+        )
+
+    def _blend(self, known: Any) -> Blend | None:
+        """What else predicts the entries of rows with these known entries."""
+        return None
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """Predict the entries of pairs of a row and a column.

@@ -14,7 +14,7 @@ from gramian.common import clock
 from gramian.common.random_state import generator
 from gramian.common.storage import storable
 from gramian.completion._ratings import Ratings
-from gramian.completion._recommender import Offsets
+from gramian.completion._recommender import Factorization, Offsets
 from gramian.estimators.path import EvidencePath
 from gramian.methods.room import place_for
 from gramian.methods.rough import rough
@@ -23,6 +23,8 @@ from gramian.problems.completion import trace_weighted
 from gramian.result import Result
 
 Array = NDArray[np.floating]
+
+Judged = tuple[Factorization, Ratings, Ratings]
 
 HELD_OUT_SHARE = 0.1
 """The share of the ratings that is held out to choose λ and the end of the sweeps."""
@@ -52,13 +54,15 @@ ERROR_RESOLUTION = 1e-3
 class Start:
     """The chosen λ, its path, a starting point of the last solve, and the offsets of the problem.
 
-    Without held-out data `path` is None, without a starting point `factor` is None.
+    Without held-out data `path` is None, without a starting point `factor` is None. `blend` is the
+    path of a share that the model selects by the same held-out data.
     """
 
     lam: float
     path: EvidencePath | None
     factor: Array | None
     offsets: Offsets
+    blend: EvidencePath | None = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,8 @@ def by_folds(model: Any, ratings: Ratings) -> Start:
 
     held_out = sum(fold.test.size for fold in folds)
     path = falling(guess, error, enough, measure=model._measure, held_out=held_out)
-    return Start(path.value, path, found[path.value], model._offsets(ratings))
+    blend = model._blend_path([fold.judged(path.value) for fold in folds if fold.found])
+    return Start(path.value, path, found[path.value], model._offsets(ratings), blend)
 
 
 class Fold:
@@ -158,6 +163,7 @@ class Fold:
     def __init__(self, model: Any, ratings: Ratings, held: NDArray[np.bool_], guess: float) -> None:
         self.model = model
         self.factor: Any = None
+        self.found: dict[float, Factorization] = {}
         self.train, self.test = ratings.part(~held), ratings.part(held)
         self.offsets, self.bounds = model._offsets(self.train), model._bounds_for(ratings.span)
         problem = model._problem(self.train, guess, self.offsets)
@@ -169,4 +175,9 @@ class Fold:
         problem, model = trace_weighted(self.problem, lam), self.model
         self.factor = rough(problem, self.factor, rank=self.rank, random_state=model.random_state)
         found = model._factorized(self.train, problem, self.factor, self.offsets)
-        return float(model._error(replace(found, bounds=self.bounds), self.test, self.train))
+        self.found[lam] = replace(found, bounds=self.bounds)
+        return float(model._error(*self.judged(lam)))
+
+    def judged(self, lam: float) -> Judged:
+        """The factorization for a λ that was tried, and the held-out and the other ratings."""
+        return self.found[lam], self.test, self.train

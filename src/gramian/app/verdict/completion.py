@@ -72,7 +72,8 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array) -> Verdict:
         return untested("there are too few entries")
     clock.phase("the verdict on held-out entries")
     entries = rows[~out], cols[~out], values[~out]
-    again = clone(model).set_params(lam=model.lam_).fit(entries)
+    share = getattr(model, "item_share_", 0.0)  # absent in older model files
+    again = clone(model).set_params(lam=model.lam_, item_share=share).fit(entries)
     if again.result_.rank == 0 and model.lam == "auto":  # λ is too large for fewer entries
         again = clone(model).fit(entries)
     if again.result_.rank == 0:
@@ -82,6 +83,7 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array) -> Verdict:
     plain.row_factors_, plain.col_factors_ = (
         np.zeros((len(factors), 1)) for factors in (again.row_factors_, again.col_factors_)
     )
+    plain.item_weights_ = None
     plain.col_biases_ = np.bincount(again._known.indices, minlength=len(again.col_ids_)) * 1.0
     once = np.flatnonzero(out)[np.unique(pairs[out], return_index=True)[1]]
     gains = np.column_stack([one._list_gains(rows[once], cols[once]) for one in (plain, again)])
