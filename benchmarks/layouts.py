@@ -57,6 +57,8 @@ def run(ctx: Context) -> Report:
         "MNIST": Samples(mnist.X[some] / 255, mnist.y[some]),
         "ORL faces": Samples(faces.X[:n] / 255, faces.y[:n]),
     }
+    if ctx.quick:
+        del sets["MNIST"], sets["ORL faces"]
     found = embedded(ctx, sets, [(name, m, *how) for name in sets for m, how in methods.items()])
     caption = "Layouts, each to its own scale, coloured by label"
     picture(ctx, "layouts", caption, sets, found, (*methods, "UMAP"))
