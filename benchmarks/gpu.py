@@ -53,12 +53,12 @@ def _gpu() -> str:
 
 def row(name: str, folder: Path | None, device: str = "cuda") -> list[Any]:
     """A row of the table; a case is also a bar: the seconds that it should take on an H200."""
-    import torch
-
     make, bar = CASES[name]
     on_gpu, seconds = device.startswith("cuda"), []
     fit, place = make(folder), device if on_gpu else None
     if on_gpu:
+        import torch
+
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     profile: list[Any] = [None] * 3
