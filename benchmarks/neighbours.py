@@ -46,7 +46,7 @@ def run(ctx: Context) -> Report:
         path = f"benchmarks.neighbours:{task}"
         return ctx.in_child(path, {**data, **given}, LIMIT, threads=threads)
 
-    sizes = {"mnist": 6_000, "a9a": 6_000} if ctx.quick else {"mnist": 60_000, "a9a": 32_561}
+    sizes = {"mnist": 2_000} if ctx.quick else {"mnist": 60_000, "a9a": 32_561}
     exact = Table(
         "Exact search", ("search", "samples", "by", "threads", "seconds", "ratio", "same")
     )
@@ -69,14 +69,15 @@ def run(ctx: Context) -> Report:
                 cells = took, took / seconds, float(same.mean())
             exact.add(name, size, peer, few, *cells)
     threads = Table("By threads", ("search", "samples", "threads", "seconds", "gain"))
-    for work, size in zip(WORKS, (sizes["mnist"], *[sizes["mnist"] // 2] * 2), strict=True):
+    for work in WORKS[:1] if ctx.quick else WORKS:
+        size = sizes["mnist"] // (1 if work == "all" else 2)
         counts = [count for count in (1, 2, 4, 8, 16, 32) if count <= cores()]
         given = {"name": "mnist", "size": size, "work": work}
         taken = [child("search", count, **given).value[1] for count in counts]
         for count, seconds in zip(counts, taken, strict=True):
             threads.add(work, size, count, seconds, taken[0] / seconds)
     near = Table("Approximate search", ("search", "samples", "seconds", "of exact", "recall"))
-    size = 6_000 if ctx.quick else MADE
+    size = 2_000 if ctx.quick else MADE
     full, part = (child("made", few, size=size, approximate=flag) for flag in (False, True))
     near.add("exact", size, full.value[0], 1.0, full.value[1])
     cells = None, None, part.error
