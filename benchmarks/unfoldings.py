@@ -32,7 +32,7 @@ NEEDS_DATA = ("mnist", "orl_faces")
 
 POINTS, POINTS_QUICK, MANY = 1000, 200, 5000
 NEIGHBOURS = 12
-LIMIT, LIMIT_QUICK = 60.0, 5.0
+LIMIT, LIMIT_QUICK = 60.0, 10.0
 DIGIT = 2
 SIDE, BLOBS = 24, 25
 """Pixels of a rendered image to a side, and the blobs of the object."""
