@@ -1,10 +1,10 @@
-"""This working tree beside another checkout: seconds to a certified gap, in turns.
+"""Seconds to a certified gap in this working tree and in another checkout, alternately.
 
     git worktree add ../before COMMIT
     python -m benchmarks._beside ../before --data DIR [--only completion_100k mvu_1000] [--rounds 2]
 
-Every case runs in processes of its own, one tree after the other and round after round, so that a
-machine that slows down slows both. Nothing else should run meanwhile.
+Every case has processes of its own, and the trees alternate, so that a machine that slows down
+slows both. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -12,17 +12,20 @@ import json
 import os
 import subprocess
 import sys
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import gramian as gm
+from benchmarks import _fits, auto_table
+from benchmarks.harness.data import data_folder
+
 HERE = Path(__file__).resolve().parents[1]
-TOL = 1e-4
-LIMIT = 240.0
-"""Seconds of a fit, at which it stops with what it has."""
+TOL, LIMIT = 1e-4, 240.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.before is None:
         parser.error("name the other checkout")
     print(f"{'case':28s} {'before':>10s} {'now':>10s} {'ratio':>6s}  gaps")
-    for case in options.only or _cases():
+    for case in options.only or (*FITS, *auto_table.PROBLEMS):
         _compare(case, options.before.resolve(), options.rounds)
     return 0
 
@@ -66,31 +69,19 @@ def _in_tree(tree: Path, case: str) -> dict[str, Any]:
     return answer
 
 
-# --- what is measured ----------------------------------------------------------------
-
-
-def _cases() -> list[str]:
-    from benchmarks import auto_table
-
-    return [*FITS, *auto_table.PROBLEMS]
-
-
 def _measured(case: str) -> dict[str, Any]:
-    import gramian as gm
-    from benchmarks import auto_table
-
     if case not in FITS:
         problem = auto_table.PROBLEMS[case]()
         auto_table.solve(problem, "auto", LIMIT)
         results = auto_table.calls(problem, "auto", LIMIT, 3)
-        seconds = min(result.seconds for result in results)
-        return _told(seconds, results[-1])
-    gm.minimize(gm.problems.top_eigen(np.eye(3)))  # imports are no part of a fit
+        return _told(min(result.seconds for result in results), results[-1])
+    gm.minimize(gm.problems.top_eigen(np.eye(3)))  # imports are not part of a fit
+    fit = FITS[case](data_folder(None))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        started = os.times().elapsed
-        result = FITS[case]()
-        return _told(os.times().elapsed - started, result)
+        started = time.perf_counter()
+        result = fit(tol=TOL).result_
+        return _told(time.perf_counter() - started, result)
 
 
 def _told(seconds: float, result: Any) -> dict[str, Any]:
@@ -102,39 +93,11 @@ def _told(seconds: float, result: Any) -> dict[str, Any]:
     }
 
 
-def _completion() -> Any:
-    from gramian.completion import NuclearCompletion
-
-    data = _arrays("movielens_100k")
-    ratings = (data["user"], data["item"], data["rating"].astype(float))
-    return NuclearCompletion(tol=TOL, time_limit=LIMIT, random_state=0).fit(ratings).result_
-
-
-def _unfolding(n: int) -> Any:
-    from gramian.manifold import MVU
-
-    X = _arrays("mnist")["X"][:n].astype(float)
-    return MVU(n_neighbors=6, tol=TOL, time_limit=LIMIT, random_state=0).fit(X).result_
-
-
-def _metric() -> Any:
-    from gramian.metric import LMNN
-
-    data = _arrays("waveform")
-    return LMNN(tol=TOL, time_limit=LIMIT, random_state=0).fit(data["X"], data["y"]).result_
-
-
-def _arrays(name: str) -> dict[str, np.ndarray]:
-    from benchmarks.harness.data import data_folder, load_arrays
-
-    return load_arrays(name, data_folder(None))
-
-
-FITS: dict[str, Callable[[], Any]] = {
-    "completion_100k": _completion,
-    "mvu_1000": lambda: _unfolding(1000),
-    "mvu_3000": lambda: _unfolding(3000),
-    "lmnn_waveform": _metric,
+FITS = {
+    "completion_100k": _fits.completion("movielens_100k"),
+    "mvu_1000": _fits.unfolding(1000, 6),
+    "mvu_3000": _fits.unfolding(3000, 6),
+    "lmnn_waveform": _fits.metric("LMNN", "waveform"),
 }
 """Whole fits to a certified gap of 1e-4, from data sets."""
 

@@ -1,8 +1,7 @@
 """`python -m benchmarks._choosing`: writes docs/choosing-a-solver.md from saved results.
 
-Every figure on the page is read from the JSON of a run of `auto_table`, and of the benchmarks in
-`LARGER` where they have been run; the sentences about the solvers are those of the registry. The
-underscore keeps this file out of the list of benchmarks.
+The figures are read from the JSON of a run of `auto_table`, and of the benchmarks in `LARGER` if
+these have been run; the sentences about the solvers are those of the registry.
 """
 
 import argparse
@@ -59,11 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def read_records(results: Path) -> dict[str, Record]:
     """The saved results that the page is made from, by the benchmark's name."""
     files = {name: results / name / f"{name}.json" for name in ("auto_table", *LARGER)}
-    return {
-        name: json.loads(file.read_text(encoding="utf-8"))
-        for name, file in files.items()
-        if file.exists()
-    }
+    return {name: json.loads(f.read_text("utf-8")) for name, f in files.items() if f.exists()}
 
 
 def page(records: dict[str, Record]) -> str:
@@ -94,16 +89,14 @@ def table_of(record: Record, beginning: str) -> Record:
 
 
 def provenance(record: Record) -> str:
-    """When, how and on what a record was measured, and how busy it was where that is noted."""
+    """When, how and on what a record was measured, and the load of the machine if noted."""
     host = record["machine"]
-    load = [note for note in record["notes"] if note.startswith("Load average")]
-    return " ".join(
-        [
-            f"Measured {record['timestamp'][:10]} by `{record['command']}`{how(record)} on "
-            f"{host['cpu']}, {host['cores']} cores, Python {host['python']}.",
-            *load,
-        ]
+    measured = (
+        f"Measured {record['timestamp'][:10]} by `{record['command']}`{how(record)} on "
+        f"{host['cpu']}, {host['cores']} cores, Python {host['python']}."
     )
+    load = [note for note in record["notes"] if note.startswith("Load average")]
+    return " ".join([measured, *load])
 
 
 # --- by kind -------------------------------------------------------------------------
@@ -127,24 +120,16 @@ def by_kind_words(summary: list[Row], record: Record) -> str:
 
 def by_kind(summary: list[Row], times: dict[str, Row]) -> str:
     """A row for each kind, in the order of the run."""
-    kinds = dict.fromkeys(row["kind"] for row in summary)
     rows = []
-    for kind in kinds:
-        members = [row for row in summary if row["kind"] == kind]
-        seconds = [times[row["problem"]] for row in members]
-        none, some = failures(seconds)
-        rows.append(
-            [
-                kind,
-                span([row["order"] for row in members]),
-                listed({part for row in members for part in row["auto ran"].split(" + ")}),
-                span([row["auto s"] for row in members]),
-                counted(row["fastest other"] for row in members),
-                span([row["auto ÷ it"] for row in members]),
-                listed(none),
-                listed(some),
-            ]
+    for kind in dict.fromkeys(row["kind"] for row in summary):
+        of = [row for row in summary if row["kind"] == kind]
+        parts = {part for row in of for part in row["auto ran"].split(" + ")}
+        order, seconds, ratio = (
+            span([row[column] for row in of]) for column in ("order", "auto s", "auto ÷ it")
         )
+        fastest = counted(row["fastest other"] for row in of)
+        failed = map(listed, failures([times[row["problem"]] for row in of]))
+        rows.append([kind, order, listed(parts), seconds, fastest, ratio, *failed])
     columns = ["kind", "order", "auto runs", "auto's seconds", "fastest other", "auto ÷ fastest",
                "certify none", "certify some"]  # fmt: skip
     return markdown(columns, rows)
@@ -208,19 +193,12 @@ def needs(times: dict[str, Row]) -> str:
 
 def every_problem(summary: list[Row]) -> str:
     """The table of the run, without the columns that only its authors need."""
+    shown = ("problem", "order", "rank", "auto s", "fastest other", "its s", "auto ÷ it")
     rows = [
-        [
-            row["problem"],
-            row["order"],
-            row["rank"],
-            row["auto s"],
-            row["fastest other"],
-            row["its s"],
-            row["auto ÷ it"],
-            f"{row['others that got there']} of {row['others tried']}",
-        ]
+        [*(row[column] for column in shown),
+         f"{row['others that got there']} of {row['others tried']}"]
         for row in summary
-    ]
+    ]  # fmt: skip
     columns = ["problem", "order", "rank found", "auto s", "fastest other", "its s",
                "auto ÷ fastest", "others that certified"]  # fmt: skip
     return markdown(columns, rows)
@@ -244,13 +222,10 @@ def timings(record: Record) -> Record:
 
 
 def record_table(table: Record) -> str:
-    """A saved table under its caption, with our figures but not those of a paper."""
-    rows = [[ours(row[column]) for column in table["columns"]] for row in table["rows"]]
+    """A saved table under its caption, with our figures and not those of a paper."""
+    cells = [[row[column] for column in table["columns"]] for row in table["rows"]]
+    rows = [[cell["ours"] if isinstance(cell, dict) else cell for cell in row] for row in cells]
     return f"{table['caption']}:\n\n{markdown(table['columns'], rows)}"
-
-
-def ours(cell: Any) -> Any:
-    return cell["ours"] if isinstance(cell, dict) else cell
 
 
 # --- Markdown ------------------------------------------------------------------------

@@ -1,9 +1,8 @@
-"""Neighbours: exact beside scikit-learn and faiss, approximate beside exact, and by threads.
+"""Neighbours: exact search and peers, approximate search and exact, and by threads.
 
-All times are of one run on one machine, each search in a process of its own, kernels loaded.
+Each search has a process of its own, with the kernels loaded before it is timed.
 """
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import load_set
+from benchmarks.harness.machine import cores
 from benchmarks.harness.report import Report, Table
 from gramian.constraints import other_class_neighbors, same_class_neighbors
 from gramian.neighbours import nearest
@@ -24,82 +24,67 @@ NEEDS_DATA = ("mnist", "a9a")
 K, TARGETS = 6, 3
 LIMIT = 3600.0
 MADE = 200_000
+WORKS = ("all", "targets", "impostors")
 SHIFTS = ((0, 0), (1, 0), (0, 1), (1, 1))
 
 NOTES = (
     f"{K} nearest others of every sample; targets and impostors: {TARGETS} of its own and of other "
-    "classes. Ratio: seconds of the other over ours.",
-    "MNIST: pixels / 255 in float64 (float32 for faiss, which has nothing else). a9a: CSR; "
-    "scikit-learn's search of it is what the library used before.",
-    "Same: the share of the neighbours of ours that the other found too; less than 1 where several "
-    "are equally far (a9a), or where float32 decides (faiss).",
+    "classes. Ratio: seconds of the peer over ours.",
+    "MNIST: pixels / 255 in float64 (float32 for faiss, which supports nothing else). a9a: CSR.",
+    "Same: the share of our neighbours that the peer found too; less than 1 where several are "
+    "equally far (a9a), or by the rounding of float32 (faiss).",
     f"Approximate: {MADE:,} images, MNIST's and the same moved by a pixel, with noise of ±0.05; "
-    "`approximate=True` with the recall that it tells.",
+    "`approximate=True` with the recall that it reports.",
 )
 
 
 def run(ctx: Context) -> Report:
-    """Measure everything."""
-    cores = _cores()
+    """The exact searches, the threads, the approximate search."""
+    few, data = min(2, cores()), {"folder": str(ctx.data_folder) if ctx.data_folder else None}
+
+    def child(task: str, threads: int, **given: Any) -> Any:
+        path = f"benchmarks.neighbours:{task}"
+        return ctx.in_child(path, {**data, **given}, LIMIT, threads=threads)
+
+    sizes = {"mnist": 2_000} if ctx.quick else {"mnist": 60_000, "a9a": 32_561}
     exact = Table(
         "Exact search", ("search", "samples", "by", "threads", "seconds", "ratio", "same")
     )
-    sizes = (6_000, 6_000) if ctx.quick else (60_000, 32_561)
-    for name, size in zip(("mnist", "a9a"), sizes, strict=True):
-        _beside(ctx, exact, name, size, min(2, cores))
+    for name, size in sizes.items():
+        found, seconds = child("search", few, name=name, size=size, work="all").value
+        exact.add(name, size, "gramian", few, seconds, 1.0, 1.0)
+        peers = {"scikit-learn": child("by_sklearn", few, name=name, size=size)}
+        if name == "mnist":
+            given = {"X": _samples(name, size, ctx.data_folder)[0].astype(np.float32)}
+            given |= {"k": K, "threads": few}
+            peers["faiss IndexFlatL2"] = ctx.peer("faiss_flat", given, LIMIT, threads=few)
+        for peer, answer in peers.items():
+            cells: tuple[Any, ...] = None, None, answer.error
+            if answer.ok:
+                value = answer.value
+                other, took = (
+                    value if peer == "scikit-learn" else (value["found"], value["seconds"])
+                )
+                same = (found[:, :, None] == other[:, None, :]).any(axis=2)
+                cells = took, took / seconds, float(same.mean())
+            exact.add(name, size, peer, few, *cells)
     threads = Table("By threads", ("search", "samples", "threads", "seconds", "gain"))
-    for work in ("all", "targets", "impostors"):
-        _by_threads(ctx, threads, work, sizes[0] if work == "all" else sizes[0] // 2, cores)
-    tables = [exact, threads, _approximate(ctx, 60_000 if ctx.quick else MADE, min(2, cores))]
-    return ctx.report(tables=tables, notes=NOTES)
-
-
-def _beside(ctx: Context, table: Table, name: str, size: int, threads: int) -> None:
-    """Our search and those of others, on the same samples."""
-    given = {"name": name, "size": size, "folder": _folder(ctx)}
-    ours = ctx.in_child(
-        "benchmarks.neighbours:search", {**given, "work": "all"}, LIMIT, threads=threads
-    )
-    found, seconds = ours.value
-    table.add(name, size, "gramian", threads, seconds, 1.0, 1.0)
-    theirs = ctx.in_child("benchmarks.neighbours:by_sklearn", given, LIMIT, threads=threads)
-    table.add(name, size, "scikit-learn", threads, *_against(theirs.value, found, seconds))
-    if name == "mnist":
-        X = _samples(name, size, ctx.data_folder)[0].astype(np.float32)
-        peer = ctx.peer("faiss_flat", {"X": X, "k": K, "threads": threads}, LIMIT, threads=threads)
-        answer = (peer.value["found"], peer.value["seconds"]) if peer.ok else None
-        cells = _against(answer, found, seconds) if answer else (None, None, peer.error)
-        table.add(name, size, "faiss IndexFlatL2", threads, *cells)
-
-
-def _against(theirs: Any, found: np.ndarray, seconds: float) -> tuple[float, float, float]:
-    other, took = theirs
-    same = (found[:, :, None] == other[:, None, :]).any(axis=2)
-    return took, took / seconds, float(same.mean())
-
-
-def _by_threads(ctx: Context, table: Table, work: str, size: int, cores: int) -> None:
-    given = {"name": "mnist", "size": size, "folder": _folder(ctx), "work": work}
-    first = None
-    for threads in (count for count in (1, 2, 4, 8, 16, 32) if count <= cores):
-        seconds = ctx.in_child("benchmarks.neighbours:search", given, LIMIT, threads=threads).value[
-            1
-        ]
-        first = first or seconds
-        table.add(work, size, threads, seconds, first / seconds)
-
-
-def _approximate(ctx: Context, size: int, threads: int) -> Table:
-    table = Table("Approximate search", ("search", "samples", "seconds", "of exact", "recall"))
-    given = {"size": size, "folder": _folder(ctx)}
-    exact = ctx.in_child("benchmarks.neighbours:made", given, LIMIT, threads=threads)
-    near = ctx.in_child(
-        "benchmarks.neighbours:made", {**given, "approximate": True}, LIMIT, threads=threads
-    )
-    table.add("exact", size, exact.value[0], 1.0, exact.value[1])
-    cells = (near.value[0], near.value[0] / exact.value[0], near.value[1]) if near.ok else None
-    table.add("approximate", size, *(cells or (None, None, near.error)))
-    return table
+    for work in WORKS[:1] if ctx.quick else WORKS:
+        size = sizes["mnist"] // (1 if work == "all" else 2)
+        counts = [count for count in (1, 2, 4, 8, 16, 32) if count <= cores()]
+        given = {"name": "mnist", "size": size, "work": work}
+        taken = [child("search", count, **given).value[1] for count in counts]
+        for count, seconds in zip(counts, taken, strict=True):
+            threads.add(work, size, count, seconds, taken[0] / seconds)
+    near = Table("Approximate search", ("search", "samples", "seconds", "of exact", "recall"))
+    size = 2_000 if ctx.quick else MADE
+    full, part = (child("made", few, size=size, approximate=flag) for flag in (False, True))
+    near.add("exact", size, full.value[0], 1.0, full.value[1])
+    cells = None, None, part.error
+    if part.ok:
+        cells = part.value[0], part.value[0] / full.value[0], part.value[1]
+    near.add("approximate", size, *cells)
+    return ctx.report([exact, threads, near], NOTES)
 
 
 # --- what the processes run --------------------------------------------------------------
@@ -147,11 +132,3 @@ def _samples(name: str, size: int, folder: Any) -> tuple[Any, np.ndarray]:
     data = load_set(name, Path(folder) if folder else None)
     X = data.X[:size]
     return (X / 255.0 if name == "mnist" else X), data.y[:size]
-
-
-def _folder(ctx: Context) -> str | None:
-    return str(ctx.data_folder) if ctx.data_folder else None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,9 +1,8 @@
-"""The defaults of completion beside other recommenders: ratings, and clicks.
+"""The defaults of completion and other recommenders: ratings, and clicks.
 
-Ratings: a random tenth of them tests, three times. Clicks: ratings of four stars and more, the
-last of each user held out; the lists of ten are of items that the user had not clicked. Every
-method runs in a process of its own on one thread, one after another, so that ratios of seconds
-hold.
+Ratings: a random tenth of them is the test set, three times. Clicks: ratings of four stars and
+more, the last of each user left out; the lists of ten contain items that the user had not clicked.
+Every method has a process of its own on one thread, one after another.
 """
 
 import statistics
@@ -35,11 +34,11 @@ GRID = {"alpha": (1.0, 5.0, 10.0), "regularization": (0.01, 10.0, 50.0)}
 FACTORS = 64
 
 NOTES = (
-    "NuclearCompletion() chooses λ within its seconds and ends by the error held out; its gap is "
-    "certified. Surprise's tuned settings come from a search beforehand, on such a split.",
+    "NuclearCompletion() selects λ within its time limit and stops by the held-out error; its gap "
+    "is certified. Surprise's tuned settings come from a search beforehand, on such a split.",
     "implicit's ALS is tuned in the same run: every setting of the grid is fitted to the clicks "
-    "without the last but one of each user and judged by those, and the best is fitted again. "
-    "ImplicitCompletion() is as it comes. Seconds are those of one fit, ours with its path of λ.",
+    "without the last but one of each user and evaluated on those, and the best is fitted again. "
+    "ImplicitCompletion() has its defaults. Seconds are those of one fit, ours with its path of λ.",
 )
 
 
@@ -110,31 +109,27 @@ def _clicks(ctx: Context, name: str, arrays: dict[str, np.ndarray]) -> Table:
     train, test = pairs[~held], pairs[held]
     last = leave_last_out(train[:, 0], times[~held])
     shape = tuple(int(size) + 1 for size in pairs.max(axis=0))
-    ours = ctx.in_child(
-        "benchmarks.recommenders:fit_clicks", {"train": train, "test": test}, threads=1
-    )
+    given = {"train": train, "test": test}
+    ours = ctx.in_child("benchmarks.recommenders:fit_clicks", given, threads=1)
     if not ours.ok:
         raise RuntimeError(ours.error)
-    scores, spent, gap = ours.value["scores"], ours.value["fit_seconds"], ours.value["gap"]
-    rows = [["ImplicitCompletion()", scores[0], scores[1], spent, 1.0, gap, ""]]
-    options, why = _tuned(ctx, train[~last], train[last], shape)
-    for label, chosen in (("implicit ALS", {}), ("implicit ALS, tuned", options)):
-        if chosen is None:
-            rows.append([label, *[None] * 5, why])
-            continue
-        child = _als(ctx, train, test, shape, chosen)
-        if not child.ok:
-            rows.append([label, *[None] * 5, str(child.error)[:120]])
-            continue
-        found = _found(child.value["items"], test)
-        seconds = child.value["fit_seconds"]
-        told = ", ".join(f"{key} {value:g}" for key, value in chosen.items())
-        rows.append([label, found[0], found[1], seconds, seconds / spent, None, told])
-    return Table(
+    spent = ours.value["fit_seconds"]
+    table = Table(
         f"{name}: clicks, the last of {len(test)} users held out",
         ["method", f"nDCG@{TOP}", f"recall@{TOP}", "seconds", "÷ ours", "certified gap", "note"],
-        rows,
     )
+    table.add("ImplicitCompletion()", *ours.value["scores"], spent, 1.0, ours.value["gap"], "")
+    options, why = _tuned(ctx, train[~last], train[last], shape)
+    for label, chosen in (("implicit ALS", {}), ("implicit ALS, tuned", options)):
+        child = None if chosen is None else _als(ctx, train, test, shape, chosen)
+        if child is None or not child.ok:
+            table.add(label, *[None] * 5, why if child is None else str(child.error)[:120])
+            continue
+        seconds = child.value["fit_seconds"]
+        note = ", ".join(f"{key} {value:g}" for key, value in chosen.items())
+        scores = _found(child.value["items"], test)
+        table.add(label, *scores, seconds, seconds / spent, None, note)
+    return table
 
 
 def _als(ctx: Context, train: np.ndarray, test: np.ndarray, shape: Any, options: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Adding links to a fitted kernel, against a fit of all links from nothing.
+"""Adding links to a fitted kernel, and a fit of all links from the beginning.
 
 NPKL on the adult sets as in BiS §IV-A: 0.6 n must-link and 0.6 n cannot-link pairs, the Laplacian
-made before the clock runs. Then a few more pairs, half of each kind: `add_links` on the fitted
-model, and a fresh model of all pairs. The pairs are random, or random among those that the fitted
-kernel has wrong by more than a half, which are what a person who looks at it would add.
+computed before the clock starts. Then a few more pairs, half of each kind: `add_links` on the
+fitted model, and a new model of all pairs. The pairs are random, or random among those whose kernel
+value differs from its target by more than a half, which a user who inspects it would add.
 """
 
 import copy
@@ -43,13 +43,13 @@ Pairs = tuple[np.ndarray, np.ndarray]
 
 NOTES = (
     "Seconds are those of `fit` and `add_links`, checks of the links and certificates included; "
-    "the Laplacian is handed over, and no k-means follows. One thread; a first fit, not counted, "
+    "the Laplacian is given, and no k-means follows. One thread; a first fit, not counted, "
     "compiles. Medians over the draws of the added pairs; the links of the fit are one draw.",
-    f"Cold: a fresh model with all pairs. Both stop at a certified relative gap of {TOL:g}; F "
-    "apart is how far the two objectives are from each other, relative to F.",
-    f"Wrong: pairs whose kernel value the fitted model has off its target by more than "
-    f"{WRONG_BY:g}, the first found among {CANDIDATES} random candidates for each; fewer where "
-    "there are not as many.",
+    f"Cold: a new model with all pairs. Both stop at a certified relative gap of {TOL:g}; F apart "
+    "is the relative difference of the two objectives.",
+    f"Wrong: pairs whose kernel value in the fitted model is off its target by more than "
+    f"{WRONG_BY:g}, the first among {CANDIDATES} random candidates for each; fewer if there are "
+    "not as many.",
 )
 
 
@@ -71,28 +71,46 @@ class Case:
     name: str
     n: int
     lam: float
-    first: Fit
-    kind: str
     added: int
+    kind: str
+    first: Fit
     warm: list[Fit]
     cold: list[Fit]
+
+    def median(self, fits: str, what: str = "seconds") -> float:
+        return float(statistics.median(getattr(fit, what) for fit in getattr(self, fits)))
+
+    @property
+    def ratio(self) -> float:
+        return self.median("warm") / self.median("cold")
 
 
 def run(ctx: Context) -> Report:
     """Every set, λ, number and kind of added pairs, one process for each set."""
     cases: list[Case] = []
+    counts = ADDED_QUICK if ctx.quick else ADDED
     for name in SETS_QUICK if ctx.quick else SETS:
-        kwargs = {
-            "data": ctx.load(name),
-            "counts": ADDED_QUICK if ctx.quick else ADDED,
-            "draws": ctx.repeat,
-        }
+        kwargs = {"data": ctx.load(name), "counts": counts, "draws": ctx.repeat}
         child = ctx.in_child("benchmarks.warm_links:measure", kwargs, threads=1)
         if not child.ok:
             raise RuntimeError(f"{name}: {child.error}")
         cases += child.value
     _draw(ctx, cases)
-    return ctx.report([_seconds(cases)], (*NOTES, _verdict(cases)))
+    columns = (
+        "set", "n", "λ", "pairs added", "which", "seconds, first fit", "seconds, cold",
+        "seconds, warm", "warm ÷ cold", "steps, cold", "steps, warm", "largest gap, cold",
+        "largest gap, warm", "F apart", "rank",
+    )  # fmt: skip
+    table = Table("Seconds of a fit with more links", columns)
+    for case in cases:
+        steps = (case.median(fits, "steps") for fits in ("cold", "warm"))
+        gaps = (max(fit.gap for fit in fits) for fits in (case.cold, case.warm))
+        apart = max(abs(w.value / c.value - 1) for w, c in zip(case.warm, case.cold, strict=True))
+        seconds = case.first.seconds, case.median("cold"), case.median("warm"), case.ratio
+        rank = max(fit.rank for fit in case.warm)
+        what = case.name, case.n, case.lam, case.added, case.kind
+        table.add(*what, *seconds, *steps, *gaps, apart, rank)
+    return ctx.report([table], (*NOTES, _verdict(cases)))
 
 
 # --- in processes of their own -------------------------------------------------------
@@ -112,17 +130,15 @@ def measure(data: Dataset, counts: tuple[int, ...], draws: int) -> list[Case]:
                 added = min(len(must) + len(cannot) for must, cannot in new)
                 warm = [_continued(model, pairs) for pairs in new]
                 cold = [_fitted(laplacian, _joined(given, pairs), lam)[1] for pairs in new]
-                cases.append(Case(data.name, data.y.size, lam, first, kind, added, warm, cold))
+                cases.append(Case(data.name, data.y.size, lam, added, kind, first, warm, cold))
     return cases
 
 
 def _fitted(laplacian: sp.csr_array, pairs: Pairs, lam: float) -> tuple[NPKL, Fit]:
-    model = NPKL(
-        lam=lam, affinity="precomputed_laplacian", tol=TOL, time_limit=LIMIT, random_state=0
-    )
-    return model, _timed(
-        model, lambda: model.fit(laplacian, must_link=pairs[0], cannot_link=pairs[1])
-    )
+    settings = {"affinity": "precomputed_laplacian", "tol": TOL, "time_limit": LIMIT}
+    model = NPKL(lam=lam, random_state=0, **settings)
+    links = {"must_link": pairs[0], "cannot_link": pairs[1]}
+    return model, _timed(model, lambda: model.fit(laplacian, **links))
 
 
 def _continued(model: NPKL, pairs: Pairs) -> Fit:
@@ -139,9 +155,8 @@ def _timed(model: NPKL, fit: Callable[[], Any]) -> Fit:
         seconds = time.perf_counter() - start
     result = model.result_
     gap = result.certificate.relative_gap
-    return Fit(
-        seconds, result.value, np.inf if gap is None else gap, result.rank, result.iterations
-    )
+    gap = np.inf if gap is None else gap
+    return Fit(seconds, result.value, gap, result.rank, result.iterations)
 
 
 def _new(model: NPKL, y: np.ndarray, kind: str, count: int, seed: int) -> Pairs:
@@ -163,47 +178,11 @@ def _joined(one: Pairs, two: Pairs) -> Pairs:
     return np.vstack([one[0], two[0]]), np.vstack([one[1], two[1]])
 
 
-# --- tables --------------------------------------------------------------------------
-
-
-def _seconds(cases: list[Case]) -> Table:
-    columns = (
-        "set", "n", "λ", "pairs added", "which", "seconds, first fit", "seconds, cold",
-        "seconds, warm", "warm ÷ cold", "steps, cold", "steps, warm", "largest gap, cold",
-        "largest gap, warm", "F apart", "rank",
-    )  # fmt: skip
-    table = Table("Seconds of a fit with more links", columns)
-    for case in cases:
-        table.add(
-            case.name,
-            case.n,
-            case.lam,
-            case.added,
-            case.kind,
-            case.first.seconds,
-            _median(case.cold, "seconds"),
-            _median(case.warm, "seconds"),
-            _ratio(case),
-            _median(case.cold, "steps"),
-            _median(case.warm, "steps"),
-            max(fit.gap for fit in case.cold),
-            max(fit.gap for fit in case.warm),
-            max(abs(w.value / c.value - 1) for w, c in zip(case.warm, case.cold, strict=True)),
-            max(fit.rank for fit in case.warm),
-        )
-    return table
-
-
-def _median(fits: list[Fit], what: str) -> float:
-    return float(statistics.median(getattr(fit, what) for fit in fits))
-
-
-def _ratio(case: Case) -> float:
-    return _median(case.warm, "seconds") / _median(case.cold, "seconds")
+# --- verdict and picture -------------------------------------------------------------
 
 
 def _verdict(cases: list[Case]) -> str:
-    ratios = [_ratio(case) for case in cases]
+    ratios = [case.ratio for case in cases]
     worst = cases[int(np.argmax(ratios))]
     gaps = [fit.gap for case in cases for fit in (*case.warm, *case.cold)]
     short = sum(gap > TOL for gap in gaps)
@@ -217,15 +196,11 @@ def _verdict(cases: list[Case]) -> str:
 
 def _draw(ctx: Context, cases: list[Case]) -> None:
     labels = [f"{c.name}, λ = {c.lam:g}\n{c.added} {c.kind}" for c in cases]
-    size = (max(6.4, 0.85 * len(cases)), 4.4)
-    with ctx.figure("warm", "Seconds with more links, by set and what was added", figsize=size) as (
-        _,
-        ax,
-    ):
-        places = np.arange(len(cases))
+    size, places = (max(6.4, 0.85 * len(cases)), 4.4), np.arange(len(cases))
+    caption = "Seconds with more links, by set and what was added"
+    with ctx.figure("warm", caption, figsize=size) as (_, ax):
         for shift, name in ((-0.2, "cold"), (0.2, "warm")):
-            heights = [_median(getattr(case, name), "seconds") for case in cases]
-            ax.bar(places + shift, heights, 0.4, label=name)
+            ax.bar(places + shift, [case.median(name) for case in cases], 0.4, label=name)
         ax.set_xticks(places, labels, fontsize=7)
         ax.set(xlabel="instance and added pairs", ylabel="seconds", yscale="log")
         ax.grid(alpha=0.3, axis="y")

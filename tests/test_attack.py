@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import gramian as gm
 from benchmarks import attack
 from benchmarks._attack import large, run, small, summary
-from benchmarks._attack.examine import draw, examine, order_class
+from benchmarks._attack.examine import SMALL, draw, examine, order_class
 from benchmarks._attack.formulas import LD, Formula, Term, entries, outer
 from benchmarks._attack.judge import (
     FALSE_CONVERGED,
@@ -96,7 +96,7 @@ def drawn(family: str, count: int):
             yield instance
 
 
-@pytest.mark.parametrize("family", small.FAMILIES)
+@pytest.mark.parametrize("family", SMALL)
 def test_formulas_are_those_of_the_library(family):
     for instance in drawn(family, 4):
         problem = instance.problem
@@ -172,7 +172,7 @@ def test_summary_counts_instances():
 # --- a fixed part of the attack ------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", [f for f in small.FAMILIES if f not in ("lmnn", "quadratic")])
+@pytest.mark.parametrize("family", [f for f in SMALL if f not in ("lmnn", "quadratic")])
 def test_small_part(family):
     record = examine(2, 0, 0.0, family)
     assert record["alarms"] == []

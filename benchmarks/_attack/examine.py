@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 import gramian as gm
-from benchmarks._attack import large, small
+from benchmarks._attack import composites, large, small
 from benchmarks._attack.instances import Dice, Instance
 from benchmarks._attack.judge import HANG, TRACEBACK, Claim, Truth, judge
 from benchmarks._attack.oracles import points
 from gramian.outcome import InconsistentResultWarning
 
 Record = dict[str, Any]
+SMALL = small.FAMILIES | composites.FAMILIES
 LARGE_ORDER = 1500
 LARGE_SOLVED = 0.3
 """Of the large instances, how many are solved too; the others are certified only."""
@@ -31,10 +32,8 @@ def draw(seed: int, index: int, large_share: float, only: str | None = None) -> 
     """The instance of a seed and an index; a ValueError where the library refuses the data."""
     dice = Dice(np.random.default_rng([seed, index]))
     drawn_large = dice.chance(large_share)
-    families = {**small.FAMILIES, **large.FAMILIES}
-    pool = large.FAMILIES if drawn_large else small.FAMILIES
-    name = only or dice.choice(pool)
-    return replace(families[name](dice), twists=tuple(dice.twists))
+    name = only or dice.choice(large.FAMILIES if drawn_large else SMALL)
+    return replace((SMALL | large.FAMILIES)[name](dice), twists=tuple(dice.twists))
 
 
 def examine(

@@ -4,8 +4,9 @@
 is squared (0 where it is not).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,35 +15,27 @@ import scipy.sparse.linalg
 LD = np.longdouble
 
 
-class Loss(Protocol):
-    """A convex function g of z."""
+class Loss:
+    """A convex function g of z, with the methods `terms`, `slope` and `model(model, R)`.
 
-    @property
-    def centre(self) -> Any: ...
+    `model` adds min g(Rs) to a conic model whose first variables are s.
+    """
 
-    @property
-    def bend(self) -> Any: ...
-
-    @property
-    def unit(self) -> Any:
-        """How large g is where it bends: its size where g(0) = 0."""
-
-    def terms(self, z: np.ndarray) -> np.ndarray: ...
-
-    def slope(self, z: np.ndarray) -> np.ndarray: ...
-
-    def model(self, model: Any, R: np.ndarray) -> None:
-        """Add min g(Rs) to a conic model whose first variables are s."""
-
-
-@dataclass(frozen=True)
-class Weighted:
-    """Σ ω z."""
-
-    weight: Any = 1.0
     centre: Any = 0.0
     bend: Any = 0.0
     unit: Any = 0.0
+    """How large g is where it bends: its size where g(0) = 0."""
+
+    terms: Callable[[np.ndarray], np.ndarray]
+    slope: Callable[[np.ndarray], np.ndarray]
+    model: Callable[[Any, np.ndarray], None]
+
+
+@dataclass(frozen=True)
+class Weighted(Loss):
+    """Σ ω z."""
+
+    weight: Any = 1.0
 
     def terms(self, z: np.ndarray) -> np.ndarray:
         return self.weight * z
@@ -55,12 +48,11 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class Squares:
+class Squares(Loss):
     """Σ ω (z − t)²."""
 
     centre: Any = 0.0
     weight: Any = 1.0
-    unit: Any = 0.0
 
     @property
     def bend(self) -> Any:
@@ -77,12 +69,11 @@ class Squares:
 
 
 @dataclass(frozen=True)
-class SquaredHinges:
+class SquaredHinges(Loss):
     """Σ ω max(0, m − z)²."""
 
     centre: Any = 1.0
     weight: Any = 1.0
-    unit: Any = 0.0
 
     @property
     def bend(self) -> Any:
@@ -103,13 +94,12 @@ class SquaredHinges:
 
 
 @dataclass(frozen=True)
-class SmoothedHinges:
+class SmoothedHinges(Loss):
     """Σ ω h_μ(m − z): h_μ is 0 below 0, s²/2μ up to μ, s − μ/2 beyond."""
 
     mu: float
     centre: Any = 1.0
     weight: Any = 1.0
-    bend: Any = 0.0
 
     @property
     def unit(self) -> Any:
@@ -135,7 +125,29 @@ class SmoothedHinges:
 
 
 @dataclass(frozen=True)
-class SoftMinimum:
+class Logistics(Loss):
+    """Σ ω ln(1 + exp(m − z))."""
+
+    centre: Any = 0.0
+    weight: Any = 1.0
+
+    def terms(self, z: np.ndarray) -> np.ndarray:
+        return self.weight * np.logaddexp(z.dtype.type(0), self.centre - z)
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return -self.weight * np.exp(-np.logaddexp(z.dtype.type(0), z - self.centre))
+
+    def model(self, model: Any, R: np.ndarray) -> None:
+        """exp(m − z − t) ≤ p, exp(−t) ≤ q, p + q ≤ 1, min Σ ω t."""
+        t, p, q = (model.variables(len(R)) for _ in range(3))
+        model.add_linear(np.broadcast_to(self.weight, len(R)).astype(float) @ t)
+        model.nonnegative([-p, -q], 1.0)
+        model.exponentials([-R, -t], p, self.centre)
+        model.exponentials([-t], q)
+
+
+@dataclass(frozen=True)
+class SoftMinimum(Loss):
     """μ ln Σ exp(−z/μ); with slack, the last of z is its budget and the least are raised.
 
     With c the others, it is the least over ξ ≥ 0, Σ ξ = `rate` times the budget, of
@@ -144,9 +156,6 @@ class SoftMinimum:
 
     mu: float
     rate: float | None = None
-    centre: Any = 0.0
-    bend: Any = 0.0
-    unit: Any = 0.0
 
     def terms(self, z: np.ndarray) -> np.ndarray:
         c = self._raised(z)[0]
@@ -187,7 +196,7 @@ class SoftMinimum:
 
 
 @dataclass(frozen=True)
-class OffsetSquares:
+class OffsetSquares(Loss):
     """min over β of ½ Σ (s z + (Eβ) − R)² + κ/2 ‖β‖², E the incidence of rows and columns."""
 
     targets: np.ndarray
@@ -200,8 +209,6 @@ class OffsetSquares:
     @property
     def centre(self) -> Any:
         return np.abs(self.targets) / self.scale
-
-    bend = unit = 0.0
 
     def terms(self, z: np.ndarray) -> np.ndarray:
         left, beta = self._fitted(z)

@@ -185,8 +185,7 @@ class ConicModel:
 
     def sum(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Rows over x of different ages, added."""
-        width = max(part.shape[1] for part in parts)
-        total = np.zeros((len(parts[0]), width))
+        total = np.zeros((len(parts[0]), self.size))
         for part in parts:
             total[:, : part.shape[1]] += part.astype(float)
         return total
@@ -204,14 +203,15 @@ class ConicModel:
     def zero(self, parts: Sequence[np.ndarray], offset: Any = 0.0) -> None:
         self._constrain("zero", parts, offset)
 
-    def exponentials(self, exponents: Sequence[np.ndarray], bounds: np.ndarray) -> None:
-        """exp(exponent·x) ≤ bound·x, one by one."""
-        exponent = self.sum(exponents)
-        for e, bound in enumerate(bounds):
-            rows = self.sum([exponent[[e]], np.zeros((1, self.size))])
-            upper = self.sum([bound[None], np.zeros((1, self.size))])
-            block = np.vstack([rows, np.zeros((1, self.size)), upper])
-            self._constrain("exponential", [block], np.array([0.0, 1.0, 0.0]))
+    def exponentials(
+        self, exponents: Sequence[np.ndarray], bounds: np.ndarray, offset: Any = 0.0
+    ) -> None:
+        """exp(exponent·x + offset) ≤ bound·x for each row."""
+        e, upper = self.sum(exponents), self.sum([bounds])
+        rows = np.stack([e, 0 * e, upper], axis=1).reshape(3 * len(e), -1)
+        h = np.tile([0.0, 1.0, 0.0], len(e))
+        h[::3] = np.broadcast_to(offset, len(e)).astype(float)
+        self._constrain("exponential", [rows], h)
 
     def _constrain(self, cone: str, parts: Sequence[np.ndarray], offset: Any = 0.0) -> None:
         rows = self.sum(parts)
@@ -231,15 +231,15 @@ class ConicModel:
         if not (np.all(np.isfinite(P)) and np.all(np.isfinite(G))):
             return None
         kinds = {
-            "psd": lambda m: clarabel.PSDTriangleConeT(self.order),
-            "zero": clarabel.ZeroConeT,
-            "nonnegative": clarabel.NonnegativeConeT,
-            "exponential": lambda m: clarabel.ExponentialConeT(),
+            "psd": lambda m: [clarabel.PSDTriangleConeT(self.order)],
+            "zero": lambda m: [clarabel.ZeroConeT(m)],
+            "nonnegative": lambda m: [clarabel.NonnegativeConeT(m)],
+            "exponential": lambda m: [clarabel.ExponentialConeT()] * (m // 3),
         }
         options = clarabel.DefaultSettings()
         options.verbose, options.time_limit = False, seconds
         options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
-        cones = [kinds[cone](len(offset)) for cone, _, offset in self.rows]
+        cones = [c for kind, _, offset in self.rows for c in kinds[kind](len(offset))]
         problem = sp.csc_matrix(np.triu(P)), q, sp.csc_matrix(-G), h, cones, options
         x = np.asarray(clarabel.DefaultSolver(*problem).solve().x)
         return x[: self.triangle] if np.all(np.isfinite(x)) else None

@@ -1,15 +1,16 @@
-"""Many instances by several processes, none of which can hold up the others.
+"""Many instances by several processes, each in a worker that can be replaced.
 
-Each worker is handed one index at a time over a pipe. One that does not answer within three times
+Each worker receives one index at a time over a pipe. One that does not answer within three times
 the limit is killed and replaced, and its instance is recorded as a hang.
 """
 
+import argparse
 import json
 import multiprocessing
 import os
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -19,7 +20,7 @@ from benchmarks._attack.judge import HANG, TRACEBACK
 
 Record = dict[str, Any]
 PATIENCE = 3.0
-"""How many times its limit an instance may take."""
+"""An instance is a hang after this many times its limit."""
 START = 120.0
 """Seconds that a worker may take to import and compile."""
 
@@ -34,14 +35,48 @@ class Plan:
     limit: float = 10.0
     only: str | None = None
     task: str = "benchmarks._attack.examine:examine"
-    """What is asked of each instance, and before all of them its module's `warm_up`."""
+    """The function called for each instance; its module's `warm_up` is called first."""
 
     def key(self, index: int) -> str:
         return f"{self.seed}/{self.only or self.large_share}/{index}"
 
 
+def command(
+    argv: Sequence[str] | None, name: str, description: str | None, plan: Plan
+) -> tuple[Plan, list[Record]]:
+    """The plan of a command line, by default `plan`, and its records."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
+    parser.add_argument("--instances", type=int, default=plan.instances, metavar="N")
+    parser.add_argument("--workers", type=int, default=1, metavar="W")
+    parser.add_argument("--out", type=Path, default=Path(f"{name}.jsonl"), metavar="FILE")
+    parser.add_argument("--seed", type=int, default=plan.seed, metavar="S")
+    parser.add_argument("--limit", type=float, default=plan.limit, help="seconds for an instance")
+    parser.add_argument("--large-share", type=float, default=plan.large_share)
+    parser.add_argument("--only", metavar="FAMILY", help="instances of one family")
+    parser.add_argument(
+        "--summary", type=Path, metavar="FILE", help="summarise a file, run nothing"
+    )
+    args = parser.parse_args(argv)
+    settings = {
+        key: getattr(args, key) for key in ("instances", "seed", "limit", "large_share", "only")
+    }
+    plan = replace(plan, **settings)
+    if args.summary is not None:
+        return plan, read(args.summary)
+    one_thread()
+    return plan, attack(plan, args.out, args.workers)
+
+
+def afresh(plan: Plan, out: Path, workers: int) -> list[Record]:
+    """The records of a plan, all computed now."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.unlink(missing_ok=True)
+    one_thread()
+    return attack(plan, out, workers)
+
+
 def attack(plan: Plan, out: Path, workers: int = 1) -> list[Record]:
-    """Run what the file does not hold yet, a line for each instance; return all of it."""
+    """Run what the file does not contain yet, one line for each instance; return all of it."""
     known = {record["key"]: record for record in read(out)}
     wanted = [plan.key(index) for index in range(plan.instances)]
     missing = [index for index, key in enumerate(wanted) if key not in known]
@@ -55,7 +90,7 @@ def attack(plan: Plan, out: Path, workers: int = 1) -> list[Record]:
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a file; a last line that was cut off is left out."""
+    """The records of a file, without a truncated last line."""
     records = []
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
@@ -84,9 +119,19 @@ class Worker:
         self.pipe.send(index)
 
     def lost(self, kind: str, reason: str) -> Record:
+        """The record of an instance whose process was killed or died."""
+        from benchmarks._attack.examine import draw, order_class
+
+        plan, index = self.plan, self.index or 0
         alarm = {"kind": kind, "by": "the whole instance", "reason": reason}
-        record = {"seed": self.plan.seed, "index": self.index, "alarms": [alarm]}
-        return {**record, **_label(self.plan, self.index)}
+        record = {"seed": plan.seed, "index": index, "alarms": [alarm], "family": plan.only or "?"}
+        try:
+            instance = draw(plan.seed, index, plan.large_share, plan.only)
+        except Exception:
+            return record
+        order = instance.problem.order
+        label = {"family": instance.family, "order": order, "order_class": order_class(order)}
+        return {**record, **label}
 
     def end(self) -> None:
         self.process.kill()
@@ -109,7 +154,8 @@ def _gathered(plan: Plan, indices: Iterable[int], count: int) -> Iterator[Record
 
 
 def _tend(worker: Worker, workers: list[Worker], todo: list[int]) -> Iterator[Record]:
-    """Take an answer, hand out the next index, replace the dead and the stuck."""
+    """Receive an answer, send the next index, replace a worker that died or does not answer."""
+    kind, reason = HANG, f"no answer after {PATIENCE * worker.plan.limit:g} s"
     try:
         if worker.pipe.poll():
             record = worker.pipe.recv()
@@ -122,31 +168,17 @@ def _tend(worker: Worker, workers: list[Worker], todo: list[int]) -> Iterator[Re
                 workers.remove(worker)
                 worker.end()
             return
-        stuck = time.monotonic() > worker.deadline
-        reason = f"no answer after {PATIENCE * worker.plan.limit:g} s"
+        if time.monotonic() <= worker.deadline:
+            return
     except (EOFError, ConnectionError):
-        stuck, reason = True, "the process died"
-    if not stuck:
-        return
+        kind, reason = TRACEBACK, "the process died"
     if worker.index is None:
         raise RuntimeError("a worker could not start")
-    yield worker.lost(HANG if "answer" in reason else TRACEBACK, reason)
+    yield worker.lost(kind, reason)
     workers.remove(worker)
     worker.end()
     if todo:
         workers.append(Worker(worker.plan))
-
-
-def _label(plan: Plan, index: int | None) -> Record:
-    """Family and order of an instance that did not come back."""
-    from benchmarks._attack.examine import draw, order_class
-
-    try:
-        instance = draw(plan.seed, index or 0, plan.large_share, plan.only)
-    except Exception:
-        return {"family": plan.only or "?"}
-    order = instance.problem.order
-    return {"family": instance.family, "order": order, "order_class": order_class(order)}
 
 
 def _serve(pipe: Connection, plan: Plan) -> None:
@@ -164,6 +196,6 @@ def _serve(pipe: Connection, plan: Plan) -> None:
 
 
 def one_thread() -> None:
-    """For the processes to come: many of them with many threads each would only wait."""
+    """Limit the processes to come to one thread each."""
     for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = "1"

@@ -32,7 +32,7 @@ RAY = tuple(10.0**k for k in range(0, 13, 2))
 """How far out the points lie that show a fall without end."""
 
 
-def _ray(direction: np.ndarray) -> tuple[np.ndarray, ...]:
+def along(direction: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.sqrt(t) * direction for t in RAY)
 
 
@@ -73,7 +73,7 @@ def _singular(dice: Dice, n: int, *, falls: bool) -> tuple[Any, Any, np.ndarray,
         return A, B, C, ()
     dice.twists.append("unbounded")
     C[-1, -1] = -dice.power(-3, 1)
-    return A, B, C, _ray(np.eye(n)[:, -1:])
+    return A, B, C, along(np.eye(n)[:, -1:])
 
 
 def top_eigen(dice: Dice) -> Instance:
@@ -147,7 +147,7 @@ def _falls(X: np.ndarray, i: Any, j: Any, sign: np.ndarray) -> tuple[Any, Any]:
     doubt = 1e-9 * float(np.sum(np.abs(sign)[:, None] * D * D)) + 1e-9
     if values[0] > doubt:
         return True, ()
-    return (False, _ray(vectors[:, :1])) if values[0] < -doubt else (None, ())
+    return (False, along(vectors[:, :1])) if values[0] < -doubt else (None, ())
 
 
 # --- local metrics -------------------------------------------------------------------
@@ -267,7 +267,7 @@ def mvu(dice: Dice) -> Instance:
         K = (K + K.T) / 2
         inner = H @ K @ H
     formula = Formula(n, [Term(Squares(D), distances(*edges.T))], C=-LD(nu) * inner)
-    ray = _ray(_parts(n, edges)) if falls else ()
+    ray = along(_parts(n, edges)) if falls else ()
     return Instance("mvu", gm.problems.mvu(edges, D, n, nu, K), formula, not falls, ray)
 
 

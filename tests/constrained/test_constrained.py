@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 import gramian as gm
-from benchmarks._sdp.instances import instance
 from gramian.common import clock
 from gramian.constrained.certify import constrained_certificate
 from gramian.constrained.model import Model
@@ -21,6 +20,7 @@ from gramian.objectives import Composite, Linear
 from gramian.objectives.dense import value_dense
 from gramian.problems.manifold import exact_mvu
 from gramian.reductions.feature_scaling import FeatureScaling
+from tests.constrained.programs import instance, optimum
 
 METHODS = ("augmented-lagrangian", "dual-newton", "splitting")
 
@@ -44,9 +44,6 @@ def diagonal(n):
 @pytest.mark.parametrize("seed", range(1, 9))
 @pytest.mark.parametrize("solver", ["auto", *METHODS])
 def test_random_programs_against_clarabel(solver, seed):
-    pytest.importorskip("clarabel")
-    from benchmarks._sdp.oracle import optimum
-
     given = instance(seed, largest=8)
     word, best = optimum(given)
     found = gm.minimize(problem_of(given), solver, tol=1e-4, time_limit=20)

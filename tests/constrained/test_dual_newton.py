@@ -6,12 +6,12 @@ import scipy.sparse as sp
 
 import gramian as gm
 from benchmarks._sdp.graphs import hamming
-from benchmarks._sdp.instances import Instance
 from gramian.constrained import polish
 from gramian.constrained.dual_newton import ScaledProgram, Subproblem
 from gramian.constrained.model import Model
 from gramian.maps import Entries
 from gramian.objectives import Linear
+from tests.constrained.programs import Instance, optimum
 from tests.slow import slow
 
 
@@ -22,8 +22,6 @@ def random_graph(n, density, seed=0):
 
 def theta_by_clarabel(graph):
     """θ as an optimum that gramian had no part in."""
-    from benchmarks._sdp.oracle import optimum
-
     n = len(graph)
     edges = np.argwhere(np.triu(graph))
     A = np.zeros((len(edges) + 1, n, n))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from benchmarks._ends import sdp as planted
-from benchmarks._sdp.instances import instance
+from benchmarks._attack import programs as planted
 from gramian.constrained.interior_point import InteriorPoint, Iteration
 from gramian.constrained.model import Model
 from gramian.constrained.standard_form import StandardForm
 from gramian.linalg.svec import svec
 from gramian.reductions.feature_scaling import feature_scaling
+from tests.constrained.programs import instance
 
 
 def dense_of(order, rows, seed=0, rank=3):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from benchmarks._sdp.instances import Instance
-from benchmarks._sdp.oracle import optimum
 from gramian.constrained.model import Model
+from tests.constrained.programs import Instance, optimum
 
 
 def random_graph(n, density, seed=0):

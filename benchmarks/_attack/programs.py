@@ -5,7 +5,7 @@ data are then changed in ways that do not change the answer: features and rows i
 that are combinations of others, a common offset of the rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,16 +37,6 @@ class Facts:
         return gm.problems.sdp(self.C, list(self.A), self.b, **below)
 
 
-def instances(count: int, seed: int) -> Iterator[tuple[str, gm.Problem, Facts]]:
-    """Programs of every kind in turn: (name, problem, facts)."""
-    for k in range(count):
-        kind = KINDS[k % len(KINDS)]
-        facts = kind(np.random.default_rng([seed, k]))
-        rows = len(facts.A) + (0 if facts.A_ub is None else len(facts.A_ub))
-        name = f"{kind.__name__} {k} (order {len(facts.C)}, {rows} rows)"
-        yield name, facts.problem(), facts
-
-
 def _symmetric(rng: Any, m: int, n: int) -> Any:
     A = rng.standard_normal((m, n, n))
     return (A + A.transpose(0, 2, 1)) / 2
@@ -58,23 +48,27 @@ def _sizes(rng: Any) -> tuple[int, int]:
     return n, int(rng.integers(ROWS[0], most + 1))
 
 
-def _pair(rng: Any, n: int, m: int, lost: int = 0) -> tuple[Any, Any]:
-    """M and S with MS = 0, of ranks r and n − r − lost.
+def _pair(rng: Any, n: int, m: int, lost: int = 0, mask: Any = None) -> tuple[Any, Any]:
+    """M and S with MS = 0, of ranks r and n − r − lost, 0 where the mask of blocks is.
 
     m rows determine an M of that rank: otherwise other optima exist, without bound as a rule.
     """
     most = int((np.sqrt(8 * m + 1) - 1) / 2) - lost  # (r + lost)(r + lost + 1)/2 ≤ m
     r = int(rng.integers(1, max(2, min(n - lost, most + 1))))
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    if mask is not None:
+        Q = rng.permutation(np.linalg.eigh(mask * _symmetric(rng, 1, n)[0])[1], axis=1)
     U, V = Q[:, :r], Q[:, r + lost :]
     return (U * rng.uniform(0.5, 2, r)) @ U.T, (V * rng.uniform(0.5, 2, V.shape[1])) @ V.T
 
 
-def dense(rng: Any, lost: int = 0, offset: float = 0.0) -> Facts:
+def dense(rng: Any, lost: int = 0, offset: float = 0.0, *, blocks: bool = False) -> Facts:
     """Random dense rows."""
     n, m = _sizes(rng)
-    M, S = _pair(rng, n, m, lost if m >= 6 else 0)
-    A = _symmetric(rng, m, n) + offset * _symmetric(rng, 1, n)
+    label = np.sort(rng.integers(0, max(2, n // 2), n)) if blocks else np.zeros(n)
+    mask = label[:, None] == label
+    M, S = _pair(rng, n, m, lost if m >= 6 else 0, mask if blocks else None)
+    A = (_symmetric(rng, m, n) + offset * _symmetric(rng, 1, n)) * mask
     y = rng.standard_normal(m)
     b = np.einsum("kij,ij->k", A, M)
     return Facts("optimal", float(b @ y), S + np.tensordot(y, A, 1), A, b)
@@ -88,6 +82,11 @@ def degenerate(rng: Any) -> Facts:
 def offset(rng: Any) -> Facts:
     """A common matrix added to every row."""
     return dense(rng, offset=10 ** rng.uniform(0, 3))
+
+
+def blocks(rng: Any) -> Facts:
+    """M falls into blocks, some of which are single entries."""
+    return dense(rng, blocks=True)
 
 
 def features(rng: Any) -> Facts:
@@ -174,6 +173,6 @@ def _even(A: Any) -> Any:
 
 
 KINDS: tuple[Callable[..., Facts], ...] = (
-    dense, features, units, dependent, inequalities, dense, offset, degenerate, unattained,
+    dense, features, units, dependent, inequalities, blocks, offset, degenerate, unattained,
     infeasible, unbounded, inequalities,
 )  # fmt: skip

@@ -1,8 +1,10 @@
-"""Random semidefinite programs of small order, with what is known of each by how it was made."""
+"""Random semidefinite programs of small order, and their optima by Clarabel without gramian."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 
 KINDS = ("interior", "complementary", "infeasible", "unbounded")
 
@@ -107,3 +109,36 @@ def _symmetric(rng, n):
 
 def _products(A, M):
     return np.array([np.sum(a * M) for a in A])
+
+
+def optimum(given: Instance) -> tuple[str, float]:
+    """("solved", ⟨C, M⟩), ("infeasible", inf), ("unbounded", −inf), or ("unsure", NaN)."""
+    clarabel = pytest.importorskip("clarabel")
+    n = len(given.C)
+    j, i = np.tril_indices(n)
+    scale = np.where(i == j, 1.0, np.sqrt(2.0))
+
+    def svec(M):
+        return scale * M[..., i, j]
+
+    size = scale.size
+    rows = [svec(given.A).reshape(-1, size), svec(given.B).reshape(-1, size), -np.eye(size)]
+    cones = [clarabel.ZeroConeT(len(given.b)), clarabel.PSDTriangleConeT(n)]
+    if len(given.h):
+        cones.insert(1, clarabel.NonnegativeConeT(len(given.h)))
+    options = clarabel.DefaultSettings()
+    options.verbose = False
+    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-10
+    found = clarabel.DefaultSolver(
+        sp.csc_matrix((size, size)),
+        svec(given.C),
+        sp.csc_matrix(np.vstack(rows)),
+        np.concatenate([given.b, given.h, np.zeros(size)]),
+        cones,
+        options,
+    ).solve()
+    status = str(found.status)
+    if status in ("Solved", "AlmostSolved"):
+        return "solved", float(found.obj_val)
+    words = {"PrimalInfeasible": ("infeasible", np.inf), "DualInfeasible": ("unbounded", -np.inf)}
+    return words.get(status.removeprefix("Almost"), ("unsure", np.nan))

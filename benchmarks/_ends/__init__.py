@@ -1,1 +1,0 @@
-"""Random instances of every problem, with what is known about how each must end."""
