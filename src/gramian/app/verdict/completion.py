@@ -77,8 +77,8 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array) -> Verdict:
     if again.result_.rank == 0 and model.lam == "auto":  # λ is too large for fewer entries
         again = clone(model).fit(entries)
     if again.result_.rank == 0:
-        share = percent(1 - 1 / RATINGS_OUT)
-        return untested(f"from {share} of the entries nothing is learned with λ = {again.lam_:g}")
+        fitted = percent(1 - 1 / RATINGS_OUT)
+        return untested(f"from {fitted} of the entries nothing is learned with λ = {again.lam_:g}")
     plain = copy(again)
     plain.row_factors_, plain.col_factors_ = (
         np.zeros((len(factors), 1)) for factors in (again.row_factors_, again.col_factors_)
