@@ -268,7 +268,7 @@ def smoothest(
     of many dimensions) by LOBPCG, preconditioned by a subset of the edges, to a residual of 10⁻⁴ of
     the mean degree or at most a hundred steps.
     """
-    L = sp.csc_array(laplacian)
+    L = sp.csc_array(laplacian, copy=True)  # factorisations sort it in place
     n = L.shape[0]
     m = whole_number(m, "m")
     first = 0 if constant else 1

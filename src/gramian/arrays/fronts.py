@@ -102,7 +102,7 @@ def elimination(A: Any, borders: int = 0) -> Elimination:
 
     Uses a minimum degree ordering; the borders come just before the last front, which is dense.
     """
-    A = sp.csr_array(A)
+    A = sp.csr_array(A, copy=True)  # sorting is in place, also of data shared with the argument
     A.sort_indices()
     key = A.indptr.astype(np.int64).tobytes(), A.indices.astype(np.int64).tobytes()
     return _eliminated(*key, borders)

@@ -136,13 +136,18 @@ def check_matrix(matrix: Any, name: str) -> None:
 
 
 def with_short_indices(X: Any) -> Any:
-    """CSR with 32-bit indices if possible, as compiled code requires."""
+    """CSR with 32-bit indices if possible, as compiled code requires.
+
+    SciPy sorts entries in place (in `abs` and `max`, for example). With new indices the data are
+    therefore shared with the argument only if its entries are sorted.
+    """
     if not (sp.issparse(X) and X.format == "csr"):
         return X
     most = np.iinfo(np.int32).max
     if X.indices.dtype == X.indptr.dtype == np.int32 or max(X.nnz, *X.shape) > most:
         return X
-    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    data = X.data if X.has_canonical_format else X.data.copy()
+    parts = (data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return type(X)(parts, shape=X.shape)
 
 

@@ -13,6 +13,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric
 
+from gramian.arrays.samples import with_short_indices
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
 from gramian.estimators import plotting
@@ -245,9 +246,9 @@ class LinkedKernel(
 
     def _laplacian(self, X: Any) -> sp.csr_array:
         if self.affinity == "precomputed_laplacian":
-            return sp.csr_array(X)
+            return sp.csr_array(with_short_indices(X))
         if self.affinity == "precomputed":
-            return normalized_laplacian(sp.csr_array(X))
+            return normalized_laplacian(sp.csr_array(with_short_indices(X)))
         k = min(whole_number(self.n_neighbors, "n_neighbors"), X.shape[0] - 1)
         graph = neighbor_graph(
             X, k, approximate=self.approximate, connect="components", device=self.device

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from gramian.arrays.samples import with_short_indices
 from gramian.objectives.matrices import (
     DENSE_ORDER,
     Dense,
@@ -91,7 +92,7 @@ def _checked_sparse(value: Any, name: str) -> Sparse:
     _check_square(value.shape, name)
     if np.iscomplexobj(value) or value.dtype == object:
         raise ValueError(f"{name} must hold real numbers, got dtype {value.dtype}")
-    matrix = sp.csr_array(value, dtype=float)
+    matrix = sp.csr_array(with_short_indices(value), dtype=float)
     if not np.all(np.isfinite(matrix.data)):
         raise ValueError(f"{name} contains NaN or infinity")
     skew = abs(matrix - matrix.T)

@@ -36,7 +36,7 @@ def test_metric(run, folder):
     facts = answer(run, "metric", "flowers.csv", "--label", "species", "--out", "mapped.csv",
                  "--model", "m.gramian", "--test", "test.csv")  # fmt: skip
     assert facts["samples"] == 150 and facts["classes"] == 3
-    assert facts["method"] in ("auto (LMNN)", "auto (KTA)", "auto (LMNNEig)", "auto (DMLEig)")
+    assert facts["method"] in ("auto (LMNN)", "auto (KTA)", "auto (ClassCollapse)", "auto (DMLEig)")
     assert facts["certificate"]["relative_gap"] < 1e-3
     assert facts["test_error_after"] <= facts["test_error_before"]
     mapped = pd.read_csv("mapped.csv")
