@@ -6,7 +6,9 @@ import pytest
 import gramian as gm
 from gramian import problems
 from gramian.checks import check_curvature, check_gradient
+from gramian.common import clock
 from gramian.losses import SmoothedHinge
+from gramian.methods.central_path import _Newton
 from gramian.objectives.operators import coordinates_of, seen_coordinates
 from gramian.proofs import lowest
 
@@ -72,6 +74,14 @@ def test_lmnn_ends_whatever_the_units_of_its_data(kind, scale):
     result = gm.minimize(problems.lmnn(X * scale, y, 1, 1.0), time_limit=60)
     assert result.status is gm.Status.CONVERGED
     assert result.certificate.relative_gap <= 1e-6 and result.certificate.proved
+
+
+def test_line_search_obeys_the_time_limit():
+    problem = dict(small_problems())["lmnn"]
+    point = _Newton(problem.objective, np.eye(problem.order), 1.0)
+    assert np.all(np.isfinite(point.moved()[0]))
+    with clock.until(clock.now()), pytest.raises(clock.TimeUpError):
+        point.moved()
 
 
 @pytest.mark.parametrize("mu", [1e-6, 1e-2, 1.0])

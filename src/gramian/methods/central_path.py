@@ -180,6 +180,7 @@ class _Newton:
         line = F.along(self.unit, direction)
 
         def barrier(t: float) -> float:
+            clock.check()  # along a ray of unbounded decrease there are a thousand evaluations
             return float(line(t) - mu * np.sum(np.log1p(t * values)))
 
         most = BOUNDARY_FRACTION / max(-float(values[0]), 1e-300)
