@@ -1,12 +1,16 @@
 """A rank that is asked for is the rank of the metric, and is found in few searches."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
+from gramian.common import clock
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.metric._few_columns import starting_maps
 from gramian.metric._lmnn_task import LMNNTask
@@ -176,3 +180,22 @@ def test_lmnn_of_low_rank_takes_few_searches_for_violated_triplets(monkeypatch):
     fitted = LMNN(rank=2, shrinkage=0.0).fit(digits, y)
     assert fitted.result_.status is gm.Status.LOCAL
     assert len(values) <= 400
+
+
+@pytest.mark.parametrize("calls", [300, 1000])
+@pytest.mark.parametrize("name", ["KTA", "LMNN", "DMLEig"])
+def test_a_time_limit_at_a_limited_rank_keeps_the_best_map(name, calls, monkeypatch):
+    """The clock jumps beyond the limit after some calls: in the solve, or in the steps after it."""
+    now, count = clock.now, [0]
+
+    def jumping():
+        count[0] += 1
+        return now() + (100.0 if count[0] > calls else 0.0)
+
+    kind, parameters = LEARNERS[name]
+    monkeypatch.setattr(clock, "now", jumping)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = kind(n_components=2, time_limit=50.0, tol=1e-10, **parameters).fit(X, Y)
+    assert found.transform(X).shape == (len(Y), 2) and np.isfinite(found.result_.value)
+    assert not found.result_.status.converged or found.certificate_.gap is not None

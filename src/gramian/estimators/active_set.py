@@ -196,17 +196,21 @@ class ActiveSet:
     def at_rank(self, relaxed: Result, maps: Sequence[Array]) -> tuple[Result, int]:
         """A local minimum over factors with few columns, with the bound of the optimum of any rank.
 
-        It starts from the best of the given maps after a few steps.
+        It starts from the best of the given maps after a few steps. If the time is up before that,
+        it is the first of them.
         """
         task, anchors = self.task, self.task.anchors
         many = task.n > ANCHORS_PER_SAMPLED * LOW_RANK_ANCHORS
         few = self._few(LOW_RANK_ANCHORS) if many else anchors
-        starts = [self._descended(task.scaled(L), few, TRIAL_STEPS) for L in maps]
-        factor = min(starts, key=lambda L: task.violated(L, few).value)
-        if many:
-            factor = self._descended(factor, few)
-        factor = self._descended(factor, anchors)
-        found = task.violated(factor, anchors)
+        factor = maps[0]
+        with suppress(clock.TimeUpError):
+            starts = [self._descended(task.scaled(L), few, TRIAL_STEPS) for L in maps]
+            factor = min(starts, key=lambda L: task.violated(L, few).value)
+            if many:
+                factor = self._descended(factor, few)
+            factor = self._descended(factor, anchors)
+        with clock.grace():
+            found = task.violated(factor, anchors)
         rounding = SUM_ROUNDING * abs(found.value)
         certificate = relaxed.certificate.at(found.value, float(np.sum(factor**2)), rounding)
         status = Status.LOCAL if relaxed.status.converged else relaxed.status

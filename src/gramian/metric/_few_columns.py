@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import host
-from gramian.bounds import certify_image
+from gramian.bounds import UNKNOWN, certificate_of, certify_image
+from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.methods.base import Settings
 from gramian.methods.columns import cut
@@ -141,12 +143,20 @@ def at_rank(problem: Problem, maps: Iterable[Array], relaxed: Result, settings: 
     value = problem.objective.value(image)
     rounding = problem.objective.rounding(image)
     certificate = relaxed.certificate.at(value, float(np.sum(L * L)), rounding)
-    own = certify_image(problem, image)
+    own = certificate_in_time(problem, image)
     if own.gap is not None and (certificate.gap is None or own.gap < certificate.gap):
         certificate = own
     status = Status.LOCAL if relaxed.status.converged else relaxed.status
     return replace(relaxed, factor=L, value=value, status=status, certificate=certificate,
                    route=(*relaxed.route, "lbfgs"), dual=None)  # fmt: skip
+
+
+def certificate_in_time(problem: Problem, image: Any) -> Certificate:
+    """The certificate of a point; without eigenvalues if the time of the fit is up."""
+    for bottom in (None, UNKNOWN):
+        with suppress(clock.TimeUpError), clock.grace():
+            return certify_image(problem, image, bottom=bottom)
+    return certificate_of(problem.objective.value(image), None, scale=problem.scale)
 
 
 def roughly_at_rank(problem: Problem, starts: Iterable[Array], k: int) -> Array:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.places import host, moved, place
-from gramian.bounds import certify_image
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
 from gramian.constraints import check_class_sizes
@@ -20,7 +19,13 @@ from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
 from gramian.metric._evidence import Candidates, Split, Trial, repeats_for
-from gramian.metric._few_columns import best_descent, of_columns, scaled, starting_maps
+from gramian.metric._few_columns import (
+    best_descent,
+    certificate_in_time,
+    of_columns,
+    scaled,
+    starting_maps,
+)
 from gramian.metric._partial_fit import Update
 from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
@@ -259,7 +264,7 @@ class ClassCollapse(Update):
         problem = batches.problem(self.ridge_, loss)
         if L.shape[1] == problem.order:
             return self._minimize(problem, init=L)
-        certificate = certify_image(problem, problem.objective.image(L))
+        certificate = certificate_in_time(problem, problem.objective.image(L))
         late = clock.left() <= 0 or clock.interrupted()
         return result_of(
             problem,
