@@ -44,7 +44,7 @@ FRANK_WOLFE: dict[str, dict[str, Any]] = {
 """The variants run where the trace is fixed; elsewhere the first alone."""
 
 NOTES = (
-    "A solver keeps its own default start (M = 0 or a random factor) and options; none is told a "
+    "A solver keeps its own default start (M = 0 or a random factor) and options; none is given a "
     "rank. Times are those of one run on a noisy machine: read factors of two as equal.",
     f"Runs stop at a certified relative gap of {TOLERANCE:g}, at the time limit, or where the "
     "solver finds no step. A time is that of the first iterate yielded at the level: L-BFGS and "

@@ -63,11 +63,11 @@ def _measured(files: str, sizes: dict[str, int], kept: Path) -> list[Any]:
     seconds = time.perf_counter() - started
     part = pd.read_parquet(sorted(Path(files).parent.glob("*.parquet"))[0])
     error = model.predict(part[["user", "item"]]) - part["rating"]
-    told = np.sqrt(np.mean(np.square(error)))
+    rmse = np.sqrt(np.mean(np.square(error)))
     return [
         rows, model.result_.factor.shape[1], size / 1e6,
         None if allowed is None else allowed / 1e6, max(grown) / 1e6, seconds,
-        model.certificate_.relative_gap, float(told),
+        model.certificate_.relative_gap, float(rmse),
     ]  # fmt: skip
 
 

@@ -173,8 +173,8 @@ def ranks(cells: Cells, group: str, names: Iterable[str]) -> Table:
         runs = [cells[name, noise] for name in present]
         found = np.array([_means(one) for one in runs])
         seconds = [np.mean([s[label][1] for one in runs for s in one]) for label in METHODS]
-        told = f", {noise} noise features" if noise else ""
-        head += [f"mean rank{told}", f"error %{told}", f"CPU s{told}"]
+        kind = f", {noise} noise features" if noise else ""
+        head += [f"mean rank{kind}", f"error %{kind}", f"CPU s{kind}"]
         # rounded, so that equal errors share their rank
         placed = np.mean([rankdata(line) for line in np.round(found, 9)], axis=0)
         columns += [placed.tolist(), found.mean(axis=0).tolist(), [float(s) for s in seconds]]
@@ -191,8 +191,8 @@ def worse(cells: Cells) -> Table:
             gap = np.concatenate([1.0 * one[label][0] - one["Euclid"][0] for one in runs])
             mean, doubt = 100 * gap.mean(), 100 * gap.std() / np.sqrt(gap.size)
             if mean > 2 * doubt:
-                told = " with noise" if noise else ""
-                found.append(f"{name}{told} {mean:+.1f} ± {doubt:.1f}")
+                kind = " with noise" if noise else ""
+                found.append(f"{name}{kind} {mean:+.1f} ± {doubt:.1f}")
         rows.append((label, len(cells), len(found), "; ".join(found)))
     head = ["method", "cells", "above", "points above, ± standard error"]
     return Table("Above Euclid's error beyond chance", head, rows)
@@ -200,6 +200,6 @@ def worse(cells: Cells) -> Table:
 
 def errors(cells: Cells, noise: int) -> Table:
     """Mean errors of every set."""
-    told = f"with {noise} features of noise" if noise else "plain"
+    kind = f"with {noise} features of noise" if noise else "plain"
     rows = [(name, *_means(runs)) for (name, one), runs in cells.items() if one == noise]
-    return Table(f"3-NN error in %, {told}", ["set", *METHODS], rows)
+    return Table(f"3-NN error in %, {kind}", ["set", *METHODS], rows)

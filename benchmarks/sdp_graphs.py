@@ -69,10 +69,10 @@ def _solved(ctx: Context, kind: str, given: str, solver: str, limit: float) -> C
 
 
 def _cells(found: ChildResult) -> tuple[Any, ...]:
-    told = found.value if found.ok else {"status": found.error}
+    report = found.value if found.ok else {"status": found.error}
     keys = ("value", "gap", "proved", "violation", "seconds", "cpu")
-    cells = (told.get(key) for key in keys)
-    return *cells, found.peak_mb, told.get("rank"), told.get("status")
+    cells = (report.get(key) for key in keys)
+    return *cells, found.peak_mb, report.get("rank"), report.get("status")
 
 
 def _conic(name: str) -> bool:

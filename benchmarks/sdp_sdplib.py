@@ -50,15 +50,15 @@ def run(ctx: Context) -> Report:
         seconds = {}
         for solver in SOLVERS:
             found = answers[name, solver]
-            told = found.value if found.ok else {}
-            error = off(told.get("value"), printed, half)
-            cells += [told.get("seconds"), error, told.get("violation"), found.peak_mb]
+            report = found.value if found.ok else {}
+            error = off(report.get("value"), printed, half)
+            cells += [report.get("seconds"), error, report.get("violation"), found.peak_mb]
             for level in solved[solver]:
-                solved[solver][level] += good(told, error, level)
-            if good(told, error, 1e-4):
-                seconds[solver] = told["seconds"]
+                solved[solver][level] += good(report, error, level)
+            if good(report, error, 1e-4):
+                seconds[solver] = report["seconds"]
             if solver == "gramian":
-                ours = told
+                ours = report
         cells += [ours.get("gap"), ours.get("status")]
         refuted += refutation(name, ours, printed, half)
         table.add(*cells)
@@ -136,12 +136,12 @@ def refutation(name: str, ours: Row, printed: float | str, half: float) -> list[
     return [f"The optimum printed for {name}, {printed:g}, is none: it is {low:.7g} to {high:.7g}."]
 
 
-def good(told: Row, error: float | None, level: float) -> bool:
+def good(report: Row, error: float | None, level: float) -> bool:
     """Whether value and violation are within the level, or an infeasible one was called so."""
     if error is None:
-        words = str(told.get("status", "")).lower()
+        words = str(report.get("status", "")).lower()
         return "infeasible" in words or "unbounded" in words
-    return error <= level and told["violation"] <= level
+    return error <= level and report["violation"] <= level
 
 
 def _totals(solved: dict[str, dict[float, int]]) -> Table:

@@ -141,5 +141,5 @@ class Context:
     def _how(self) -> list[str]:
         """How the processes ran, if not one after another in a single run."""
         beside = f"{self._beside} side by side, one thread each" if self._beside > 1 else None
-        pieces = self.kept.told() if self.kept else None
+        pieces = self.kept.note() if self.kept else None
         return [words for words in (beside, pieces) if words]

@@ -43,7 +43,7 @@ class Kept:
             self.times.append(time)
         return result
 
-    def told(self) -> str | None:
+    def note(self) -> str | None:
         """The times of the first and last result, if some were loaded."""
         if not self.taken:
             return None

@@ -166,7 +166,7 @@ def store(
     ids = cluster.keep([cluster.shared("names", side.names) for side in found])
     groups = [groups_of(one) for one in cuts]
     split = cluster.each("split", _split, shards, *ids, *groups, seed)
-    pieces, stored, told = pieces_of(cluster, split, groups), [], []
+    pieces, stored, reports = pieces_of(cluster, split, groups), [], []
     for side, other in ((0, 1), (1, 0)):
         piece = found[0].counts.sum() / (len(shards) * (groups[side].size - 1))
         batch = int(max(2, ENTRIES // max(piece, 1.0)))
@@ -175,12 +175,12 @@ def store(
         for k, some in enumerate(parts):
             own = cuts[side][k : k + 2]
             made += cluster.keep([node("store", _gathered, some, own, cuts[other], duplicates)])
-        told.append(cluster.gather(cluster.each("count", itemgetter(1), made)))
+        reports.append(cluster.gather(cluster.each("count", itemgetter(1), made)))
         blocks = cluster.keep(cluster.each("block", itemgetter(0), made))
-        reached, counts = ([one[name] for one in told[side]] for name in ("reached", "counts"))
+        reached, counts = ([one[name] for one in reports[side]] for name in ("reached", "counts"))
         stored.append(StoredSide(blocks, cuts[side], reached, np.concatenate(counts)))
     del pieces
-    facts = {name: [one[name] for one in told[0]] for name in told[0][0]}
+    facts = {name: [one[name] for one in reports[0]] for name in reports[0][0]}
     repeated, weight = sum(facts["repeated"]), sum(facts["weight"])
     if repeated and duplicates == "error":
         i, j = next(pair for pair in facts["example"] if pair is not None)
