@@ -9,7 +9,7 @@ from gramian.linalg.cone_quadratic import cone_path
 from gramian.linalg.svec import svec, symmetric_kron, triangle_size, with_square
 from gramian.losses import Squared
 from gramian.maps import Congruence, Entries, PairDistances
-from gramian.objectives import Composite
+from gramian.objectives import Composite, GramQuadratic
 from tests.conic import Term, conic_minimum
 
 POINTS = 40
@@ -109,3 +109,13 @@ def test_the_gap_of_a_point_inside_falls_to_that_of_the_optimum():
         assert np.linalg.eigvalsh(point.S)[0] > 0
         assert value(point.S) >= value(path[-1].S) - 1e-9
     assert path[-1].gap < 1e-9 * path[0].gap
+
+
+@pytest.mark.parametrize("slope", [0.7, -0.7, 0.0])
+def test_one_feature_at_a_fixed_trace(slope):
+    """Removing any direction changes nothing to first order, but the trace must remain."""
+    objective = GramQuadratic(None, None, slope * np.eye(1))
+    result = gm.minimize(gm.Problem(objective, Spectrahedron(3.0)), "primal-dual")
+    assert result.status.converged
+    np.testing.assert_allclose(result.value, 6.0 * slope, atol=1e-12)
+    np.testing.assert_allclose(result.matrix(), [[3.0]])

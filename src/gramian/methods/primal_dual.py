@@ -140,4 +140,8 @@ class ExplicitQuadratic:
             lengths = np.sum(L * L, axis=0)
             slopes = slopes - lengths * (np.sum(slopes) / np.sum(lengths))
         kept = slopes < 0.5 * np.sum(squares * (self.P @ squares), axis=0)
+        if (
+            self.within is not None and not kept.any()
+        ):  # all slopes are equal: any direction is best
+            kept[np.argmax(np.sum(L * L, axis=0))] = True
         return contiguous(L[:, kept])
