@@ -107,6 +107,9 @@ def run() -> None:
         sys.stderr.close()  # the reader of the output has ended
         sys.exit(0)
     except Exception as wrong:
+        if HEARD.is_set():  # an interrupt while Numba loads a kernel leaves it in an invalid state
+            complain("interrupted: the result was lost, and nothing more was written")
+            sys.exit(INTERRUPTED)
         if not _of_the_input(wrong):
             raise
         complain(_sentence(wrong))
