@@ -7,6 +7,7 @@ metric learners with `n_components`, which solve for this number of columns, on 
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,32 +76,36 @@ Measured = dict[tuple[int, str], list[tuple[float, float]]]
 
 
 def run(ctx: Context) -> Report:
-    """Every set in a process of its own, with one thread."""
-    splits = SPLITS_QUICK if ctx.quick else SPLITS
+    """Every split of a set in a process of its own, with one thread."""
+    splits, folder = SPLITS_QUICK if ctx.quick else SPLITS, str(ctx.data_folder)
+    names = ("digits", *BUNDLED, *NEEDS_DATA, *MORE)
+    answers = ctx.each({
+        (name, seed): partial(
+            ctx.in_child, "benchmarks.few_dimensions:measure",
+            {"folder": folder, "name": name, "seed": seed}, CHILD_LIMIT, threads=1,
+        )
+        for name in names for seed in range(splits)
+    })  # fmt: skip
     found: dict[str, Measured] = {}
-    for name in ("digits", *BUNDLED, *NEEDS_DATA, *MORE):
-        kwargs = {"folder": str(ctx.data_folder), "name": name, "splits": splits}
-        answer = ctx.in_child("benchmarks.few_dimensions:measure", kwargs, CHILD_LIMIT, threads=1)
-        if answer.ok:
-            found[name] = answer.value
+    for (name, _), answer in answers.items():
+        for key, pair in answer.value.items() if answer.ok else ():
+            found.setdefault(name, {}).setdefault(key, []).append(pair)
     tables = [_digits(found.pop("digits")), *(_ranks(found, k) for k in DIMENSIONS)]
     tables += [_errors(found, k) for k in DIMENSIONS]
     tables += [_lost(found, k) for k in DIMENSIONS]
     return ctx.report(tables, (f"{splits} splits of each set.", *NOTES))
 
 
-def measure(folder: str, name: str, splits: int) -> Measured:
-    """Errors and CPU seconds of all methods."""
+def measure(folder: str, name: str, seed: int) -> dict[tuple[int, str], tuple[float, float]]:
+    """Error and CPU seconds of all methods on a split."""
     X, y = _samples(folder, name)
-    found: Measured = {}
-    for seed in range(splits):
-        A, a, B, b = _split(X, y, seed, DIGITS_TRAIN if name == "digits" else TRAIN)
-        for k in DIMENSIONS:
-            if X.shape[1] <= k:
-                continue
-            for label, make in METHODS.items():
-                found.setdefault((k, label), []).append(_fit(make(k), k, A, a, B, b))
-    return found
+    A, a, B, b = _split(X, y, seed, DIGITS_TRAIN if name == "digits" else TRAIN)
+    return {
+        (k, label): _fit(make(k), k, A, a, B, b)
+        for k in DIMENSIONS
+        if X.shape[1] > k
+        for label, make in METHODS.items()
+    }
 
 
 def _fit(
