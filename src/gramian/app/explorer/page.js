@@ -13,10 +13,11 @@ const HINTS = {
   lasso: "Draw around points to select them, then link or name them at once.",
 };
 const MOVING = 700, SETTLED = 200, REACH = 14;  // milliseconds; pixels
-const MOST_LOST = 50, MOST_LINES = 300, MOST_RINGS = 5000;  // links listed, links drawn in motion, given samples with a ring
+const MOST_LOST = 50, MOST_LINES = 300;  // links listed; links drawn in motion
+const MOST_RINGS = 2000;  // more given samples have no rings, and more selected ones are seen because the others fade
 let width = 1, height = 1, ratio = 1, waiting = false, began = -1e9, part = 1;
 let camera = {x: 0, y: 0, zoom: 1}, view = metric ? "learned" : "samples", tool = metric ? "mark" : "must";
-let stale = true, rest = 0;  // whether points and links are drawn, too, not only what lies over them
+let stale = true, blank = false, rest = 0;  // whether points and links are drawn, too; whether no link is on the canvas
 let hover = -1, focus = -1, anchor = -1, asked = [], only = null, act = null;
 let selection = new Set(), reach = [[1, 1], [1, 1]];  // how far points are from the middle
 const colours = {back: "", ink: "", soft: "", accent: "", good: "", bad: ""};
@@ -59,7 +60,9 @@ function cleared(pen) {
   return pen;
 }
 function links(from) {  // one by one: a long path of lines that cross takes far longer
+  if (blank && !state.links.length) return;
   const pen = cleared(linkPen);
+  blank = !state.links.length;
   for (const [k, {i, j, kind}] of [...state.links.entries()].slice(from))
     line(pen, spot(i), spot(j), kind, k in state.reasons ? 3 : 1.4);
 }
@@ -92,21 +95,21 @@ function loop(path) {
 }
 function recolour() {
   if (!state) return;
-  const style = getComputedStyle(document.documentElement), full = n > 20000 ? 170 : n > 4000 ? 200 : 230;
+  const style = getComputedStyle(document.documentElement);
   for (const name of Object.keys(colours)) colours[name] = style.getPropertyValue(`--${name}`).trim();
-  const soft = rgb("soft"), palette = [...Array(10).keys()].map(c => rgb(`c${c}`));
+  paintPoints(); redraw();
+}
+function paintPoints() {
+  const full = n > 20000 ? 170 : n > 4000 ? 200 : 230, many = selection.size > MOST_RINGS;
+  const soft = rgb("soft"), palette = [...Array(10).keys()].map(c => rgb(`c${c}`)), given = Object.keys(state.marks);
   scatter.paint(k => {
     const label = state.labels[k], base = label < 0 ? soft : palette[label % 10];
-    const seen = only === null || only === label ? full : 25;
+    const seen = (only === null || only === label) && (!many || selection.has(k)) ? full : 25;
     return [...base, label < 0 ? seen * .6 : seen, label < 0 ? 0 : Math.floor(label / 10) % 3];
   }, rgb("back"), rgb("ink"), rgb("accent"));
-  ring(); redraw();
+  scatter.ring(given.length > MOST_RINGS ? [] : given, many ? [] : [...selection]);
 }
 function rgb(name) { return [1, 3, 5].map(at => parseInt(colours[name].slice(at, at + 2), 16)); }
-function ring() {
-  const given = Object.keys(state.marks);
-  scatter.ring(given.length > MOST_RINGS ? [] : given, [...selection]);
-}
 function move() {
   const now = new Float32Array(2 * n), goal = places[view] || state.learned;
   scatter.each(part, (k, x, y) => { now[2 * k] = x; now[2 * k + 1] = y; });
@@ -181,7 +184,7 @@ function choose(samples, add) {
   if (!add) selection = new Set();
   for (const k of samples) if (!selection.delete(k)) selection.add(k);
   chosen(); draw();
-  if (scatter.view) { ring(); scatter.draw(scatter.view); }
+  if (scatter.view) { paintPoints(); scatter.draw(scatter.view); }
 }
 const link = (rows, kind) => send("link", {rows, kind});
 const once = async done => { if (await done) choose([], false); };

@@ -145,14 +145,14 @@ function hasGraphicsCard() {  // WebGL in software takes ten times as long as `d
   const name = gl && gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER);
   return gl !== null && !/swiftshader|llvmpipe|software|basic render/i.test(name);
 }
-function stamp(shape, size, ring, across) {  // the pixels of a point around its own, and their cover of 256
+function stamp(shape, size, ring, across) {  // the pixels that it covers by more than .12, and their cover of 256
   const edge = Math.ceil(size / 2), offsets = [], cover = [];
   for (let y = -edge; y <= edge; y++) for (let x = -edge; x <= edge; x++) {
     const [dx, dy] = [Math.abs(x), Math.abs(y)];
     const far = shape === 0 ? Math.hypot(x, y) : shape === 1 ? 1.12 * Math.max(dx, dy) : 0.8 * (dx + dy);
     const clamp = value => Math.min(1, Math.max(0, value));
     const seen = clamp(size / 2 - far + .5) * (ring ? clamp(far - size / 2 + ring + .5) : 1);
-    if (seen > 0) { offsets.push(y * across + x); cover.push(Math.round(256 * seen)); }
+    if (seen > .12) { offsets.push(y * across + x); cover.push(Math.round(256 * seen)); }
   }
   return {offsets: Int32Array.from(offsets), cover: Int32Array.from(cover)};
 }
