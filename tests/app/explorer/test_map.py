@@ -161,12 +161,13 @@ def test_webgl_is_restored_after_it_is_lost(card):
     with Page(MetricSession(LATTICE)) as page:
         resize(card, 1280)
         show(card, page)
-        card.execute_script("takeUp('move'); lose = scatter.gl.getExtension('WEBGL_lose_context')")
-        card.execute_script("lose.loseContext()")
+        card.execute_script("""lose = scatter.gl.getExtension('WEBGL_lose_context');
+         scatter.canvas.addEventListener('webglcontextrestored', () => { window.restored = true; });
+          lose.loseContext()""")
         until(card, "scatter.gl.isContextLost()")
         card.execute_script("lose.restoreContext()")
-        until(card, "!scatter.gl.isContextLost()")
-        check_clicks(card, 1)
+        until(card, "window.restored")
+        assert len(drawn_dots(card, 1)[0]) == len(LATTICE)
 
 
 def test_zoom_and_pan(window):
@@ -246,7 +247,7 @@ def test_the_work_of_a_frame_is_limited_without_a_card(window, many):
     window.execute_script("""choose([...Array(45000).keys()], false);
       state.links = [...Array(5000).keys()].map(k => ({i: k, j: k + 5000, kind: "must"}))""")
     moved = calls_of_five_frames(window, "k % 2 ? pan(1, 0) : zoom(1.1)")
-    assert moved["putImageData"] == 5 and moved["arc"] == 0 and moved["lineTo"] <= 5 * 300
+    assert moved["putImageData"] == 5 and moved["arc"] == 0 and moved["lineTo"] <= 5 * 100
     hovered = calls_of_five_frames(window, "hover = k")
     assert hovered == {"stroke": 5, "arc": 5, "lineTo": 0, "putImageData": 0}
     selected = calls_of_five_frames(window, "choose([k], true)")

@@ -13,8 +13,8 @@ const HINTS = {
   lasso: "Draw around points to select them, then link or name them at once.",
 };
 const MOVING = 700, SETTLED = 200, REACH = 14;  // milliseconds; pixels
-const MOST_LOST = 50, MOST_LINES = 300;  // links listed; links drawn in motion
-const MOST_RINGS = 2000;  // more given samples have no rings, and more selected ones are seen because the others fade
+const MOST_LOST = 50, MOST_LINES = 100;  // links listed; links drawn in motion
+const MOST_RINGS = 2000;  // if more samples are given, they have no rings; if more are selected, the others fade
 let width = 1, height = 1, ratio = 1, waiting = false, began = -1e9, part = 1;
 let camera = {x: 0, y: 0, zoom: 1}, view = metric ? "learned" : "samples", tool = metric ? "mark" : "must";
 let stale = true, blank = false, rest = 0;  // whether points and links are drawn, too; whether no link is on the canvas
@@ -37,7 +37,7 @@ function draw() { if (!waiting) { waiting = true; requestAnimationFrame(paint); 
 function redraw() { stale = true; draw(); }
 function shift() {  // after the camera has moved; all links are drawn when it has come to rest
   clearTimeout(rest);
-  rest = setTimeout(() => { rest = 0; if (state.links.length > MOST_LINES) redraw(); }, SETTLED);
+  rest = setTimeout(() => { rest = 0; if (state?.links.length > MOST_LINES) redraw(); }, SETTLED);
   redraw();
 }
 function paint(now) {
@@ -59,7 +59,7 @@ function cleared(pen) {
   pen.clearRect(0, 0, width, height);
   return pen;
 }
-function links(from) {  // one by one: a long path of lines that cross takes far longer
+function links(from) {  // one by one: a single path of lines that cross takes longer
   if (blank && !state.links.length) return;
   const pen = cleared(linkPen);
   blank = !state.links.length;

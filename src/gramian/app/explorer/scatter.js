@@ -25,7 +25,10 @@ class Scatter {
     this.plain = this.gl ? null : canvas.getContext("2d", {alpha: false, willReadFrequently: true});
     if (!this.gl) return;
     canvas.addEventListener("webglcontextlost", event => event.preventDefault());
-    canvas.addEventListener("webglcontextrestored", () => { this.compile(); this.upload(); this.draw(this.view); });
+    canvas.addEventListener("webglcontextrestored", () => {
+      this.compile(); this.upload();
+      if (this.view) this.draw(this.view);
+    });
     this.compile(); this.upload();
   }
   resize(width, height, ratio) {  // in pixels of the screen if there is a graphics card, otherwise of the page
