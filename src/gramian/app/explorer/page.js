@@ -1,7 +1,7 @@
 // The map of the samples: drawing, tools for the mouse, touch and the keyboard.
 const metric = fixed.kind === "metric", n = fixed.places.length;
 const nameOf = k => fixed.names ? fixed.names[k] : `sample ${k}`;
-const canvas = $("canvas"), pen = canvas.getContext("2d");
+const canvas = $("canvas"), pen = canvas.getContext("2d"), linkPen = $("links").getContext("2d");
 const scatter = new Scatter($("points"), Float32Array.from(fixed.places.flat()));
 const still = matchMedia("(prefers-reduced-motion: reduce)"), dark = matchMedia("(prefers-color-scheme: dark)");
 const HINTS = {
@@ -12,13 +12,16 @@ const HINTS = {
                : "Write the name of a cluster, then click on its points.",
   lasso: "Draw around points to select them, then link or name them at once.",
 };
-const MOVING = 700, REACH = 14, MOST_LOST = 50;  // milliseconds; pixels; links listed
-const MANY = 5000;  // points that software draws 60 times a second (measured without a GPU)
+const MOVING = 700, SETTLED = 200, REACH = 14;  // milliseconds; pixels
+const MOST_LOST = 50, MOST_LINES = 100;  // links listed; links drawn in motion
+const MOST_RINGS = 2000;  // if more samples are given, they have no rings; if more are selected, the others fade
 let width = 1, height = 1, ratio = 1, waiting = false, began = -1e9, part = 1;
 let camera = {x: 0, y: 0, zoom: 1}, view = metric ? "learned" : "samples", tool = metric ? "mark" : "must";
-let stale = true, painted = 0, late = 0, thin = 1, resting = false, rest = 0;
+let stale = true, blank = false, rest = 0;  // whether points and links are drawn, too; whether no link is on the canvas
 let hover = -1, focus = -1, anchor = -1, asked = [], only = null, act = null;
 let selection = new Set(), reach = [[1, 1], [1, 1]];  // how far points are from the middle
+const colours = {back: "", ink: "", soft: "", accent: "", good: "", bad: ""};
+for (let c = 0; c < 10; c++) colours[`c${c}`] = "";
 const fingers = new Map(), cards = new Map(), places = {samples: fixed.places};
 
 // --- drawing ----------------------------------------------------------------------------
@@ -31,56 +34,54 @@ function spot(k) {  // where a sample is drawn, in pixels of the page from the c
   return [width / 2 + scale * (x - camera.x), height / 2 - scale * (y - camera.y)];
 }
 function draw() { if (!waiting) { waiting = true; requestAnimationFrame(paint); } }
-function redraw() { stale = true; draw(); }  // the points too, not only what lies over them
+function redraw() { stale = true; draw(); }
+function shift() {  // after the camera has moved; all links are drawn when it has come to rest
+  clearTimeout(rest);
+  rest = setTimeout(() => { rest = 0; if (state?.links.length > MOST_LINES) redraw(); }, SETTLED);
+  redraw();
+}
 function paint(now) {
   waiting = false;
+  if (!state) return;
   if (ratio !== devicePixelRatio) return measure();
   const share = still.matches ? 1 : Math.min(1, Math.max(0, (now - began) / MOVING));
   part = share * share * (3 - 2 * share);
-  if (stale) points(now);
+  if (stale) {
+    scatter.draw({...camera, unit: unit(), part, radius: radius(), width, height});
+    links(rest || share < 1 ? -MOST_LINES : 0);
+  }
   stale = share < 1;
   overlay();
   if (stale) draw();
 }
-function points(now) {  // every `thin`-th point while they move, where all of them take too long
-  const gap = now - painted;
-  late = gap > 25 && gap < 500 ? late + 1 : 0;
-  if (late > 2 && n > MANY && thin < 16) { thin *= 2; late = 0; }
-  painted = now;
-  const view = {...camera, unit: unit(), part, radius: radius(), width, height, ratio};
-  scatter.draw({...view, step: resting ? 1 : thin});
-  clearTimeout(rest);
-  if (thin > 1 && !resting) rest = setTimeout(() => { resting = true; redraw(); }, 200);
-  resting = false;
-}
-function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name); }
-function overlay() {
+function cleared(pen) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
-  if (!state) return;
-  const lost = new Set(Object.keys(state.reasons).map(Number));
-  for (const kind of ["must", "cannot"]) for (const kept of [true, false])
-    lines(state.links.filter((link, k) => link.kind === kind && lost.has(k) !== kept)
-      .map(link => [spot(link.i), spot(link.j)]), kind, kept ? 1.4 : 3);
-  if (asked.length === 2) lines([asked.map(spot)], "asked", 2);
-  if (act && act.kind === "line") lines([[spot(act.from), act.to]], tool, 2);
-  rings(Object.keys(state.marks).map(Number), "--ink", 1.5, 2);
-  rings(selection, "--accent", 2, 3);
-  rings([...asked, hover, anchor, focus].filter(k => k >= 0), "--ink", 2, 4);
+  return pen;
+}
+function links(from) {  // one by one: a single path of lines that cross takes longer
+  if (blank && !state.links.length) return;
+  const pen = cleared(linkPen);
+  blank = !state.links.length;
+  for (const [k, {i, j, kind}] of [...state.links.entries()].slice(from))
+    line(pen, spot(i), spot(j), kind, k in state.reasons ? 3 : 1.4);
+}
+function overlay() {
+  cleared(pen);
+  if (asked.length === 2) line(pen, ...asked.map(spot), "asked", 2);
+  if (act && act.kind === "line") line(pen, spot(act.from), act.to, tool, 2);
+  rings([...asked, hover, anchor, focus].filter(k => k >= 0));
   if (act && act.kind === "lasso") loop(act.path);
 }
-function lines(ends, kind, thick) {
-  if (!ends.length) return;
-  pen.strokeStyle = colour(kind === "must" ? "--good" : kind === "cannot" ? "--bad" : "--accent");
+function line(pen, from, to, kind, thick) {
+  pen.strokeStyle = colours[kind === "must" ? "good" : kind === "cannot" ? "bad" : "accent"];
   pen.lineWidth = thick;
   pen.setLineDash(kind === "cannot" ? [6, 4] : kind === "asked" ? [2, 4] : []);
-  pen.beginPath();
-  for (const [a, b] of ends) { pen.moveTo(...a); pen.lineTo(...b); }
-  pen.stroke(); pen.setLineDash([]);
+  pen.beginPath(); pen.moveTo(...from); pen.lineTo(...to); pen.stroke();
 }
-function rings(samples, name, thick, room) {
-  pen.strokeStyle = colour(name); pen.lineWidth = thick; pen.beginPath();
-  const size = radius() + room;
+function rings(samples) {
+  pen.strokeStyle = colours.ink; pen.lineWidth = 2; pen.setLineDash([]); pen.beginPath();
+  const size = radius() + 4;
   for (const k of samples) {
     const [x, y] = spot(k);
     pen.moveTo(x + size, y); pen.arc(x, y, size, 0, 6.2832);
@@ -89,24 +90,26 @@ function rings(samples, name, thick, room) {
 }
 function loop(path) {
   pen.beginPath(); path.forEach(at => pen.lineTo(...at)); pen.closePath();
-  pen.fillStyle = pen.strokeStyle = colour("--accent"); pen.lineWidth = 1.5;
+  pen.fillStyle = pen.strokeStyle = colours.accent; pen.lineWidth = 1.5; pen.setLineDash([]);
   pen.stroke(); pen.globalAlpha = .12; pen.fill(); pen.globalAlpha = 1;
 }
 function recolour() {
   if (!state) return;
-  const soft = rgb("--soft"), palette = [...Array(10).keys()].map(c => rgb(`--c${c}`));
-  const full = n > 20000 ? 170 : n > 4000 ? 200 : 230;
+  const style = getComputedStyle(document.documentElement);
+  for (const name of Object.keys(colours)) colours[name] = style.getPropertyValue(`--${name}`).trim();
+  paintPoints(); redraw();
+}
+function paintPoints() {
+  const full = n > 20000 ? 170 : n > 4000 ? 200 : 230, many = selection.size > MOST_RINGS;
+  const soft = rgb("soft"), palette = [...Array(10).keys()].map(c => rgb(`c${c}`)), given = Object.keys(state.marks);
   scatter.paint(k => {
     const label = state.labels[k], base = label < 0 ? soft : palette[label % 10];
-    const seen = only === null || only === label ? full : 25;
+    const seen = (only === null || only === label) && (!many || selection.has(k)) ? full : 25;
     return [...base, label < 0 ? seen * .6 : seen, label < 0 ? 0 : Math.floor(label / 10) % 3];
-  });
-  redraw();
+  }, rgb("back"), rgb("ink"), rgb("accent"));
+  scatter.ring(given.length > MOST_RINGS ? [] : given, many ? [] : [...selection]);
 }
-function rgb(name) {
-  const digits = colour(name).trim().slice(1);
-  return [0, 2, 4].map(at => parseInt(digits.slice(at, at + 2), 16));
-}
+function rgb(name) { return [1, 3, 5].map(at => parseInt(colours[name].slice(at, at + 2), 16)); }
 function move() {
   const now = new Float32Array(2 * n), goal = places[view] || state.learned;
   scatter.each(part, (k, x, y) => { now[2 * k] = x; now[2 * k + 1] = y; });
@@ -118,7 +121,8 @@ function move() {
 function measure() {
   const box = canvas.getBoundingClientRect();
   width = box.width; height = box.height; ratio = devicePixelRatio;
-  for (const one of [canvas, $("points")]) {
+  scatter.resize(width, height, ratio);
+  for (const one of [canvas, $("links")]) {
     one.width = Math.round(width * ratio); one.height = Math.round(height * ratio);
   }
   stale = true;
@@ -129,17 +133,17 @@ function zoom(factor, x = width / 2, y = height / 2) {
   camera.zoom = Math.min(400, Math.max(.5, camera.zoom * factor));
   const change = 1 / before - 1 / unit();
   camera.x += (x - width / 2) * change; camera.y -= (y - height / 2) * change;
-  redraw();
+  shift();
 }
 function whole() { camera = {x: 0, y: 0, zoom: 1}; redraw(); }
-function pan(dx, dy) { camera.x -= dx / unit(); camera.y += dy / unit(); redraw(); }
+function pan(dx, dy) { camera.x -= dx / unit(); camera.y += dy / unit(); shift(); }
 
 // --- what the session says --------------------------------------------------------------
 function show(first) {
   asked = []; $("same").hidden = $("different").hidden = true; $("question").textContent = "";
   $("model").setAttribute("aria-disabled", String(!state.proof));
   legend(); lost(); recolour(); chosen();
-  if (view === "learned" || first) move(); else draw();
+  if (view === "learned" || first) move();
 }
 function legend() {
   const counts = new Map();
@@ -180,6 +184,7 @@ function choose(samples, add) {
   if (!add) selection = new Set();
   for (const k of samples) if (!selection.delete(k)) selection.add(k);
   chosen(); draw();
+  if (scatter.view) { paintPoints(); scatter.draw(scatter.view); }
 }
 const link = (rows, kind) => send("link", {rows, kind});
 const once = async done => { if (await done) choose([], false); };
@@ -233,12 +238,13 @@ function nearest(at, reach = Math.max(REACH, radius() + 4)) {
   return best;
 }
 function within(path) {
-  const edge = path.map(inner), inside = [];
+  const edge = Float64Array.from(path.flatMap(inner)), end = edge.length, inside = [];
   scatter.each(part, (k, x, y) => {
-    let odd = false;
-    for (let i = 0, j = edge.length - 1; i < edge.length; j = i++) {
-      const [ax, ay] = edge[i], [bx, by] = edge[j];
+    let odd = false, bx = edge[end - 2], by = edge[end - 1];
+    for (let i = 0; i < end; i += 2) {
+      const ax = edge[i], ay = edge[i + 1];
       if (ay > y !== by > y && x < (bx - ax) * (y - ay) / (by - ay) + ax) odd = !odd;
+      bx = ax; by = ay;
     }
     if (odd) inside.push(k);
   });
