@@ -202,16 +202,19 @@ class Completed(Objective[RatedImage]):
     def _column_offsets(self, factor: SpreadMatrix, ridge: float) -> Array:
         """c by conjugate gradients, one round per step.
 
-        With σ(c) the sums of the residuals over users, whose offsets are optimal for c, the best c
-        solves κc = σ(c).
+        With N the weights of the ratings, their sums n_i and n_j by row and column, and σ the sums
+        of the residuals over users for c = 0, κc_j + n_j c_j − (Nᵀ diag(n_i + κ)⁻¹ N c)_j = σ_j.
         """
-        counts = self.rated.items.counts * (self.rated.weight / self.rated.size)
-        right: Array = self._sum("offsets", _column_sums, factor, np.zeros(counts.size), True)
+        users, items = self.rated.users, self.rated.items
+        right: Array = self._sum("offsets", _column_sums, factor, np.zeros(items.counts.size))
+        ranges = users.ranges(items)
 
         def product(c: Array) -> Array:
-            sums: Array = self._sum("offsets", _column_sums, None, c, False)
-            return ridge * c - sums
+            there = self.cluster.shared("offsets", c)
+            sums: Array = self.cluster.sum("offsets", _reduced, users.blocks, ranges, ridge, there)
+            return ridge * c + sums
 
+        counts = items.counts * (self.rated.weight / self.rated.size)
         return conjugate_gradient(
             product,
             right,
@@ -220,22 +223,18 @@ class Completed(Objective[RatedImage]):
             residual=ACCURACY * norm(right),
         ).x
 
-    def _tasks(
-        self, name: str, function: Any, factor: SpreadMatrix | None, *more: Any
-    ) -> list[Any]:
+    def _tasks(self, name: str, function: Any, factor: SpreadMatrix, *more: Any) -> list[Any]:
         """A task for each block of users, with the rows of the factor for its users and their
-        items; without a factor M is 0.
+        items.
         """
-        users, tops, lows = self.rated.users, None, None
-        if factor is not None:
-            tops = factor.upper
-            lows = [[factor.lower[b] for b in some] for some in users.reached]
+        users = self.rated.users
+        lows = [[factor.lower[b] for b in some] for some in users.reached]
         return self.cluster.each(
             name, _in_scene, function, users.blocks, self.model_there, users.ends(),
-            users.ranges(self.rated.items), tops, lows, *more,
+            users.ranges(self.rated.items), factor.upper, lows, *more,
         )  # fmt: skip
 
-    def _sum(self, name: str, function: Any, factor: SpreadMatrix | None, *more: Any) -> Any:
+    def _sum(self, name: str, function: Any, factor: SpreadMatrix, *more: Any) -> Any:
         nodes = self._tasks(name, function, factor, *more)
         return self.cluster.gather([self.cluster.tree(name, nodes)])[0]
 
@@ -352,20 +351,18 @@ class Scene:
         shape = self.block.rows, sum(b - a for a, b in self.reached)
         return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
 
-    def part(self, c: Array | None, *, targets: bool = True) -> Any:
-        """F of the block for the offsets c of all items; with targets=False the targets are 0."""
+    def part(self, c: Array | None) -> Any:
+        """F of the block for the offsets c of all items."""
         block, model = self.block, self.model
         embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
-        values = block.values if targets else np.zeros(block.values.size)
-        mean = model.mean if targets else 0.0
         if model.ridge is None or c is None:
             units = embedding.units(self.map.rows, self.map.cols)
             omega = 1.0 if block.weights is None else block.weights
-            loss: Loss = Squared((values - mean) / units, weight=0.5 * omega * units**2)
+            loss: Loss = Squared((block.values - model.mean) / units, weight=0.5 * omega * units**2)
         else:
             loss = SquaredWithOffsets(
-                values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
-                scale=embedding.sides, weight=block.weights, centre=mean, columns=self.own(c),
+                block.values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
+                scale=embedding.sides, weight=block.weights, centre=model.mean, columns=self.own(c),
             )  # fmt: skip
         return placed(Composite(self.map, loss), model.device)
 
@@ -380,18 +377,15 @@ class Scene:
 
     def column_sums(self, part: Any, z: Any) -> Array:
         """The weighted sums of the residuals over users, for all items; 0 without offsets."""
-        found, at = np.zeros(self.model.cols.size), 0
-        if isinstance(part.loss, SquaredWithOffsets):
-            own = host(part.loss.column_sums(z))
-            for a, b in self.reached:
-                found[a:b] = own[at : at + b - a]
-                at += b - a
-        return found
+        size = self.model.cols.size
+        if not isinstance(part.loss, SquaredWithOffsets):
+            return np.zeros(size)
+        return _among_all(host(part.loss.column_sums(z)), self.reached, size)
 
 
 def _in_scene(
     function: Callable[..., Any], block: RatingBlock, model: CompletionModel, ends: list[int],
-    reached: list[list[int]], top: Array | None, low: Any, *more: Any,
+    reached: list[list[int]], top: Array, low: list[Array], *more: Any,
 ) -> Any:  # fmt: skip
     """A function of the scene of a block."""
     if not block.values.size:
@@ -399,9 +393,16 @@ def _in_scene(
         block = RatingBlock(
             starts, first, np.zeros(1), np.zeros(1, dtype=bool), np.full(1, NO_WEIGHT)
         )
-    order = block.rows + sum(b - a for a, b in reached)
-    X = np.zeros((order, 0)) if top is None else np.concatenate([top, *low])
-    return function(Scene(block, model, ends, reached, X), *more)
+    return function(Scene(block, model, ends, reached, np.concatenate([top, *low])), *more)
+
+
+def _among_all(values: Array, reached: list[list[int]], size: int) -> Array:
+    """The values of the items that occur in a block, among all items."""
+    found, at = np.zeros(size), 0
+    for a, b in reached:
+        found[a:b] = values[at : at + b - a]
+        at += b - a
+    return found
 
 
 def _look(scene: Scene, c: Array | None) -> Array:
@@ -417,9 +418,19 @@ def _look(scene: Scene, c: Array | None) -> Array:
     return np.concatenate([numbers, scene.column_sums(part, image.z)])
 
 
-def _column_sums(scene: Scene, c: Array, targets: bool) -> Array:
-    part = scene.part(c, targets=targets)
+def _column_sums(scene: Scene, c: Array) -> Array:
+    part = scene.part(c)
     return scene.column_sums(part, scene.at(part))
+
+
+def _reduced(block: RatingBlock, reached: list[list[int]], ridge: float, c: Array) -> Array:
+    """n_j c_j − (Nᵀ diag(n_i + κ)⁻¹ N c)_j of the users of a block, for all items."""
+    items = np.concatenate([c[a:b] for a, b in reached])
+    omega = np.ones(block.values.size) if block.weights is None else block.weights
+    N = sp.csr_array((omega, block.neighbour, block.starts), shape=(block.rows, items.size))
+    mass, sums = (N @ np.column_stack([np.ones(items.size), items])).T
+    mass, sums = (N.T @ np.column_stack([np.ones(block.rows), sums / (mass + ridge)])).T
+    return _among_all(mass * items - sums, reached, c.size)
 
 
 def _row_offsets(scene: Scene, c: Array) -> Array:

@@ -209,18 +209,12 @@ class ClusterRatings:
         if self.size > most:
             starts = np.concatenate([[0], np.cumsum(self.users.counts)])
             return Elsewhere(self.size, starts, self.shape)
-        found = self.gathered()
-        return sp.csr_array((found.values, (found.rows, found.cols)), shape=self.shape)
-
-    def gathered(self) -> Ratings:
-        """All ratings on the driver."""
         ends, ranges = self.users.ends(), self.users.ranges(self.items)
         answers = self.cluster.gather(
             self.cluster.each("known", _every, self.users.blocks, ends, ranges)
         )
-        rows, cols, values, weights = (np.concatenate(part) for part in zip(*answers, strict=True))
-        own = None if np.all(weights == 1.0) else weights
-        return Ratings(rows, cols, values, self.row_ids, self.col_ids, own)
+        rows, cols, values = (np.concatenate(part) for part in zip(*answers, strict=True))
+        return sp.csr_array((values, (rows, cols)), shape=self.shape)
 
 
 # --- tasks -------------------------------------------------------------------------------
@@ -282,6 +276,5 @@ def _items(block: RatingBlock, reached: list[list[int]]) -> NDArray[np.int32]:
 
 
 def _every(block: RatingBlock, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
-    weights = np.ones(block.values.size) if block.weights is None else block.weights
     rows = block.row_of() + np.int32(ends[0])
-    return rows, _items(block, reached), block.values.astype(float), weights
+    return rows, _items(block, reached), block.values.astype(float)
