@@ -113,9 +113,9 @@ def test_errors_of_the_cluster_become_cluster_errors():
         address = "tcp://1"
 
         def get_events(self, topic):
-            told = [("tcp://1", "begins", "a"), ("tcp://2", "begins", "b"), ("tcp://1", "ends", "a"),
-                    ("tcp://1", "begins", "partition 7")]  # fmt: skip
-            return [(0.0, {"worker": one, kind: name}) for one, kind, name in told]
+            told = ("1 begins a", "2 begins b", "1 ends a", "1 begins partition 7")
+            parts = [line.split(" ", 2) for line in told]
+            return [(0.0, {"worker": f"tcp://{k}", kind: name}) for k, kind, name in parts]
 
     for error, told in (
         (KilledWorker("gramian-sum-1", Events(), 3), r"4 workers.* \(.* reading partition 7\)"),
