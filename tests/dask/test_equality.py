@@ -220,6 +220,11 @@ def test_completion_in_blocks_equals_the_local_one(ratings, ridge, tmp_path, mon
     monkeypatch.setattr("gramian.dask._completion.PIECE", 8.0 * n * 7)  # seven columns a round
     forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
+    monkeypatch.setattr("gramian.dask._completion.DRIVER_ENTRIES", len(ratings))
+    np.testing.assert_allclose(found.gradient(a) @ D, known.gradient(b) @ D, **close)
+    before, form = rated.cluster.traffic.rounds, found.gradient(a).form().smaller()
+    np.testing.assert_allclose(form.dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
+    assert rated.cluster.traffic.rounds == before  # the block is on the driver
 
 
 @pytest.mark.parametrize("duplicates", [slow("mean"), "last"])

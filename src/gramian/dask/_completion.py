@@ -40,6 +40,10 @@ ACCURACY, MOST_STEPS = 1e-13, 500
 """Relative residual at which conjugate gradients for the offsets stop, and the maximum number of
 steps; usually eight are needed."""
 
+DRIVER_ENTRIES = 20_000_000
+"""Number of ratings up to which the gradient is copied to the driver (0.25 GB): its smallest
+eigenvalue takes more than a hundred products, each of which would be a round."""
+
 PIECE = 3e7
 """Size in bytes of the part of BᵀB that a task computes at a time."""
 
@@ -134,7 +138,7 @@ class Completed(Objective[RatedImage]):
             self.order,
             lambda V: self.residual(image).times(V) + half * V,
             lambda: self.residual(image).sparse().toarray() + half * np.eye(self.order),
-            lambda: RemoteBlock(half, self.residual(image)),
+            lambda: self.residual(image).form(half),
             lambda: rounding_of_parts(
                 SparsePlusLowRank(self.order, half, self.residual(image).sparse())
             ),
@@ -254,14 +258,28 @@ class Residual:
     def __init__(self, rated: ClusterRatings, kept: list[Any]) -> None:
         self.rated, self.cluster, self.kept = rated, rated.cluster, kept
 
+    @cached_property
+    def block(self) -> sp.csr_array:
+        """B on the driver."""
+        return sp.csr_array(sp.vstack(self.cluster.gather(self.kept)))
+
     def sparse(self) -> sp.csr_array:
         """[0, B; Bᵀ, 0] on the driver, for small orders."""
-        B = sp.vstack(self.cluster.gather(self.kept))
-        return sp.csr_array(sp.block_array([[None, B], [B.T, None]]))
+        return sp.csr_array(sp.block_array([[None, self.block], [self.block.T, None]]))
+
+    def form(self, half: float) -> Bipartite:
+        """The structure of ∇F = [aI, B; Bᵀ, aI]."""
+        return Bipartite(half, self.block) if self._is_small else RemoteBlock(half, self)
+
+    @property
+    def _is_small(self) -> bool:
+        return self.rated.size <= DRIVER_ENTRIES
 
     def times(self, V: Array) -> Array:
-        """[0, B; Bᵀ, 0]V, one round."""
+        """[0, B; Bᵀ, 0]V, one round unless B is on the driver."""
         users = self.rated.shape[0]
+        if self._is_small:
+            return np.concatenate([self.block @ V[users:], self.block.T @ V[:users]])
         tops = self.rated.users.pieces(V[:users])
         low = self.cluster.shared("vectors", np.ascontiguousarray(V[users:]))
         below, above = self.cluster.sum("product", _times, self.kept, tops, low, join=_stacked)
