@@ -8,7 +8,6 @@ def ratings_stay_on_workers(monkeypatch):
     """Small tests run on the workers what a fit computes there for many ratings."""
     pytest.importorskip("distributed", reason="gramian[dask] is not installed")
     monkeypatch.setattr("gramian.dask._recommend.DRIVER_RATINGS", 0)
-    monkeypatch.setattr("gramian.dask._completion.DRIVER_ENTRIES", 0)
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def received(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_factors_are_not_copied_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
-    monkeypatch.setattr("gramian.dask._recommend.KNOWN", 0)
+    monkeypatch.setattr("gramian.dask._ratings.DRIVER_ENTRIES", 0)
     most = {}
     for rank in (16, 64):
         received.clear()

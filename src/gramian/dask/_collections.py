@@ -72,7 +72,7 @@ def _known_ending(path: str) -> str:
 
 def read(path: str) -> Any:
     """A Parquet file as a frame, an NPZ file as a dict of arrays or as a sparse matrix."""
-    with announced(path), fsspec.open(path, "rb") as file:
+    with fsspec.open(path, "rb") as file:
         try:
             if path.endswith(".parquet"):
                 frame = pd.read_parquet(file)
@@ -85,6 +85,12 @@ def read(path: str) -> Any:
             return sp.csr_array(sp.load_npz(file))  # whatever format it was saved in
         except (ValueError, KeyError, EOFError, BadZipFile) as reason:
             raise ValueError(f"{path} cannot be read: {reason}") from reason
+
+
+def announced_read(path: str) -> Any:
+    """`read` on a worker."""
+    with announced(path):
+        return read(path)
 
 
 class Sample:
@@ -202,7 +208,8 @@ def _few(names: Any) -> str:
 def blocks(given: Any, name: str = "X") -> list[Any]:
     """One node for each chunk, partition or file."""
     if is_files(given):
-        return [delayed(read, pure=False)(path, dask_key_name=f"gramian-read-{k}-{uuid4().hex}")
+        reading = delayed(announced_read, pure=False)
+        return [reading(path, dask_key_name=f"gramian-read-{k}-{uuid4().hex}")
                 for k, path in enumerate(files_of(given))]  # fmt: skip
     if isinstance(given, da.Array):
         whole = given.rechunk({axis: -1 for axis in range(1, given.ndim)})

@@ -40,10 +40,6 @@ ACCURACY, MOST_STEPS = 1e-13, 500
 """Relative residual at which conjugate gradients for the offsets stop, and the maximum number of
 steps; usually eight are needed."""
 
-DRIVER_ENTRIES = 20_000_000
-"""Number of ratings up to which the gradient is copied to the driver (0.25 GB): its smallest
-eigenvalue takes more than a hundred products, each of which would be a round."""
-
 PIECE = 3e7
 """Size in bytes of the part of BᵀB that a task computes at a time."""
 
@@ -227,19 +223,19 @@ class Completed(Objective[RatedImage]):
             residual=ACCURACY * norm(right),
         ).x
 
-    def _tasks(self, name: str, function: Any, factor: SpreadMatrix, *more: Any) -> list[Any]:
+    def _tasks(self, name: str, function: Any, factor: SpreadMatrix, c: Array | None) -> list[Any]:
         """A task for each block of users, with the rows of the factor for its users and their
-        items.
+        items, and the offsets of all items.
         """
         users = self.rated.users
         lows = [[factor.lower[b] for b in some] for some in users.reached]
         return self.cluster.each(
             name, _in_scene, function, users.blocks, self.model_there, users.ends(),
-            users.ranges(self.rated.items), factor.upper, lows, *more,
+            users.ranges(self.rated.items), factor.upper, lows, self.cluster.shared("offsets", c),
         )  # fmt: skip
 
-    def _sum(self, name: str, function: Any, factor: SpreadMatrix, *more: Any) -> Any:
-        nodes = self._tasks(name, function, factor, *more)
+    def _sum(self, name: str, function: Any, factor: SpreadMatrix, c: Array | None) -> Any:
+        nodes = self._tasks(name, function, factor, c)
         return self.cluster.gather([self.cluster.tree(name, nodes)])[0]
 
     def _not_on_a_cluster(self, *given: Any) -> Any:
@@ -268,17 +264,15 @@ class Residual:
         return sp.csr_array(sp.block_array([[None, self.block], [self.block.T, None]]))
 
     def form(self, half: float) -> Bipartite:
-        """The structure of ∇F = [aI, B; Bᵀ, aI]."""
-        return Bipartite(half, self.block) if self._is_small else RemoteBlock(half, self)
-
-    @property
-    def _is_small(self) -> bool:
-        return self.rated.size <= DRIVER_ENTRIES
+        """The structure of ∇F = [aI, B; Bᵀ, aI]; its λ_min takes more than a hundred products, each
+        of which is a round unless B is on the driver.
+        """
+        return Bipartite(half, self.block) if self.rated.is_small else RemoteBlock(half, self)
 
     def times(self, V: Array) -> Array:
         """[0, B; Bᵀ, 0]V, one round unless B is on the driver."""
         users = self.rated.shape[0]
-        if self._is_small:
+        if self.rated.is_small:
             return np.concatenate([self.block @ V[users:], self.block.T @ V[:users]])
         tops = self.rated.users.pieces(V[:users])
         low = self.cluster.shared("vectors", np.ascontiguousarray(V[users:]))
@@ -356,22 +350,26 @@ class _Lifted:
 
 @dataclass(frozen=True)
 class Scene:
-    """A block with the rows of the factor that its ratings need, users above items."""
+    """A block with the rows of the factor that its ratings need, users above items, and the
+    offsets of all items.
+    """
 
     block: RatingBlock
     model: CompletionModel
     ends: list[int]
     reached: list[list[int]]
     X: Array
+    c: Array | None
 
     @cached_property
     def map(self) -> BlockEntries:
         shape = self.block.rows, sum(b - a for a, b in self.reached)
         return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
 
-    def part(self, c: Array | None) -> Any:
-        """F of the block for the offsets c of all items."""
-        block, model = self.block, self.model
+    @cached_property
+    def part(self) -> Any:
+        """F of the block."""
+        block, model, c = self.block, self.model, self.c
         embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
         if model.ridge is None or c is None:
             units = embedding.units(self.map.rows, self.map.cols)
@@ -384,26 +382,26 @@ class Scene:
             )  # fmt: skip
         return placed(Composite(self.map, loss), model.device)
 
-    def at(self, part: Any) -> Any:
-        """z of the block."""
-        X = part.place.put(self.X)
-        return part.map.bilinear(X, X)
+    @property
+    def z(self) -> Any:
+        X = self.part.place.put(self.X)
+        return self.part.map.bilinear(X, X)
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """The entries of the items that occur in the block."""
         return np.concatenate([items[a:b] for a, b in self.reached])
 
-    def column_sums(self, part: Any, z: Any) -> Array:
+    def column_sums(self, z: Any) -> Array:
         """The weighted sums of the residuals over users, for all items; 0 without offsets."""
-        size = self.model.cols.size
-        if not isinstance(part.loss, SquaredWithOffsets):
+        size, loss = self.model.cols.size, self.part.loss
+        if not isinstance(loss, SquaredWithOffsets):
             return np.zeros(size)
-        return _among_all(host(part.loss.column_sums(z)), self.reached, size)
+        return _among_all(host(loss.column_sums(z)), self.reached, size)
 
 
 def _in_scene(
     function: Callable[..., Any], block: RatingBlock, model: CompletionModel, ends: list[int],
-    reached: list[list[int]], top: Array, low: list[Array], *more: Any,
+    reached: list[list[int]], top: Array, low: list[Array], c: Array | None,
 ) -> Any:  # fmt: skip
     """A function of the scene of a block."""
     if not block.values.size:
@@ -411,7 +409,7 @@ def _in_scene(
         block = RatingBlock(
             starts, first, np.zeros(1), np.zeros(1, dtype=bool), np.full(1, NO_WEIGHT)
         )
-    return function(Scene(block, model, ends, reached, np.concatenate([top, *low])), *more)
+    return function(Scene(block, model, ends, reached, np.concatenate([top, *low]), c))
 
 
 def _among_all(values: Array, reached: list[list[int]], size: int) -> Array:
@@ -423,9 +421,9 @@ def _among_all(values: Array, reached: list[list[int]], size: int) -> Array:
     return found
 
 
-def _look(scene: Scene, c: Array | None) -> Array:
+def _look(scene: Scene) -> Array:
     """The sums over a block as one array: its scalars, then the residual sums of the items."""
-    part = scene.part(c)
+    part = scene.part
     image = part.image(part.place.put(scene.X))
     w = part.dual(image)
     support = part.dual_support(w)
@@ -433,12 +431,11 @@ def _look(scene: Scene, c: Array | None) -> Array:
     once, twice = -support.value, -support.shrunk(2.0)
     square = 0.5 * twice - once
     numbers = part.value(image), part.rounding(image), float(w @ image.z), square, once - square
-    return np.concatenate([numbers, scene.column_sums(part, image.z)])
+    return np.concatenate([numbers, scene.column_sums(image.z)])
 
 
-def _column_sums(scene: Scene, c: Array) -> Array:
-    part = scene.part(c)
-    return scene.column_sums(part, scene.at(part))
+def _column_sums(scene: Scene) -> Array:
+    return scene.column_sums(scene.z)
 
 
 def _reduced(block: RatingBlock, reached: list[list[int]], ridge: float, c: Array) -> Array:
@@ -451,15 +448,13 @@ def _reduced(block: RatingBlock, reached: list[list[int]], ridge: float, c: Arra
     return _among_all(mass * items - sums, reached, c.size)
 
 
-def _row_offsets(scene: Scene, c: Array) -> Array:
-    part = scene.part(c)
-    return host(part.loss.offsets(scene.at(part))[0])
+def _row_offsets(scene: Scene) -> Array:
+    return host(scene.part.loss.offsets(scene.z)[0])
 
 
-def _residual(scene: Scene, c: Array | None) -> sp.csr_array:
+def _residual(scene: Scene) -> sp.csr_array:
     """The block ½G of 𝒜*(w) among all items."""
-    part = scene.part(c)
-    G = scene.map.matrix(0.5 * host(part.loss.gradient(scene.at(part))))
+    G = scene.map.matrix(0.5 * host(scene.part.loss.gradient(scene.z)))
     items = scene.own(np.arange(scene.model.cols.size)).astype(np.int32)
     shape = scene.block.rows, scene.model.cols.size
     return sp.csr_array((G.data, items[G.indices], G.indptr), shape=shape)

@@ -22,6 +22,11 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 
+DRIVER_ENTRIES = 20_000_000
+"""Number of ratings up to which the driver stores the known entries, for `recommend`, and the
+gradient: 0.25 GB each."""
+
+
 @dataclass(frozen=True)
 class RatingBlock:
     """The ratings of some rows: of users, or of items if the matrix is transposed.
@@ -120,7 +125,6 @@ class ClusterRatings:
     """A checksum of values and their positions."""
     seed: int
     """Which ratings are held out."""
-    columns: Any = None
     home: Driver | SharedFolder = field(default_factory=Driver)
     """Copies states of the factors, through the driver or through files."""
 
@@ -204,9 +208,13 @@ class ClusterRatings:
     def restored(self, stored: Any) -> Any:
         return self.home.restored(self, stored)
 
-    def known(self, most: int) -> Any:
-        """All ratings as a matrix; `Elsewhere` if there are more than `most`."""
-        if self.size > most:
+    @property
+    def is_small(self) -> bool:
+        return self.size <= DRIVER_ENTRIES
+
+    def known(self) -> Any:
+        """All ratings as a matrix; `Elsewhere` if there are too many for the driver."""
+        if not self.is_small:
             starts = np.concatenate([[0], np.cumsum(self.users.counts)])
             return Elsewhere(self.size, starts, self.shape)
         ends, ranges = self.users.ends(), self.users.ranges(self.items)

@@ -36,9 +36,6 @@ from gramian.solvers.auto import MIN_COMPLETION_ORDER
 
 Array = NDArray[np.floating]
 
-KNOWN = 20_000_000
-"""Number of ratings up to which the model stores them on the driver, for `recommend`: 0.25 GB."""
-
 DRIVER_RATINGS = 2_000_000
 """Number of ratings up to which a fit computes on the driver: they take 100 MB there, and the fit
 of 10⁶ ratings takes 2.2 times the processor seconds on a worker."""
@@ -151,7 +148,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
             return super()._fit(ratings)
         self.__dict__.pop("path_", None)  # of an earlier fit
         self._finish(ratings, self._solved(ratings))
-        self._rows, self._cols, self._known = ratings.row_ids, ratings.col_ids, ratings.known(KNOWN)
+        self._rows, self._cols, self._known = ratings.row_ids, ratings.col_ids, ratings.known()
         self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
         return self
 

@@ -217,7 +217,7 @@ def store(given: GivenRatings, *, duplicates: str = "error", seed: int = 0) -> C
     return ClusterRatings(
         cluster, stored[0], stored[1], row_ids, col_ids, int(stored[0].counts.sum()),
         sum(facts["total"]), weight, (min(facts["low"]), max(facts["high"])), sum(facts["mark"]),
-        seed, given.columns,
+        seed,
     )  # fmt: skip
 
 
