@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import fsspec
@@ -160,7 +160,7 @@ class GivenRatings:
     span: tuple[float, float]
     columns: Any = None
 
-    flat = Ratings.flat
+    flat: ClassVar[Any] = Ratings.flat
 
     @property
     def shape(self) -> tuple[int, int]:
