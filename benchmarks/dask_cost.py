@@ -154,10 +154,10 @@ def _beside(there: tuple[float, float], home: tuple[float, float]) -> list[float
 def _there(client: Any, files: str) -> dict[str, Any]:
     from gramian.dask._cluster import Cluster
     from gramian.dask._completion import Completed, CompletionModel
-    from gramian.dask._store import store
+    from gramian.dask._store import given_ratings, store
 
     cluster = Cluster()
-    rated = store(cluster, files, duplicates="mean")
+    rated = store(given_ratings(cluster, files), duplicates="mean")
     m, n = rated.shape
     model = CompletionModel(rated.mean, 5.0, np.ones(m), np.ones(n))
     halves = halves_of(Completed(rated, model, 20.0), np.float32)

@@ -91,13 +91,13 @@ def _sweep(sizes: dict[str, Any], folder: Path) -> Any:
     """Ratings read and stored by users and by items with their moments; one sweep."""
     from gramian.dask._cluster import Cluster
     from gramian.dask._completion import Completed, CompletionModel
-    from gramian.dask._store import store
+    from gramian.dask._store import given_ratings, store
     from gramian.objectives.halves import halves_of
 
     count, users, items = sizes["stored"]
     files = rating_files(folder / "stored", users, items, count, max(4, count // FILE))
     started = time.perf_counter()
-    rated = store(Cluster(), files, duplicates="mean")
+    rated = store(given_ratings(Cluster(), files), duplicates="mean")
     rated.split(None, 0.1)
     size = 24 * rated.size
     yield f"read and stored, {rated.size:,} ratings", size, time.perf_counter() - started, None

@@ -19,7 +19,7 @@ from gramian.dask import _store
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, CompletionModel
 from gramian.dask._objective import Sharded
-from gramian.dask._store import chance, store
+from gramian.dask._store import chance, given_ratings, store
 from gramian.losses import SmoothedHinge, SoftMin
 from gramian.maps import PairDistances
 from gramian.objectives import Composite
@@ -187,7 +187,7 @@ def test_kernel_is_learned_on_the_driver():
 def test_completion_in_blocks_equals_the_local_one(ratings, ridge, tmp_path, monkeypatch):
     for k, part in enumerate(np.array_split(np.arange(len(ratings)), 3)):
         ratings.iloc[part].to_parquet(tmp_path / f"{k}.parquet")
-    rated = store(Cluster(), str(tmp_path))
+    rated = store(given_ratings(Cluster(), str(tmp_path)))
     m, n = rated.shape
     rng = np.random.default_rng(1)
     scales = rng.uniform(0.5, 2, m), rng.uniform(0.5, 2, n)
@@ -200,6 +200,7 @@ def test_completion_in_blocks_equals_the_local_one(ratings, ridge, tmp_path, mon
     found = Completed(rated, CompletionModel(1.0, ridge, *scales), 3.0)
     L, D = rng.normal(size=(2, m + n, 3))
     a, b = found.image(L), known.image(L)
+    monkeypatch.setattr("gramian.dask._ratings.DRIVER_ENTRIES", 0)
     close = {"rtol": 1e-9, "atol": 1e-9 * known.value(b)}
     assert found.value(a) == pytest.approx(known.value(b))
     np.testing.assert_allclose(found.gradient(a) @ D, known.gradient(b) @ D, **close)
@@ -220,6 +221,11 @@ def test_completion_in_blocks_equals_the_local_one(ratings, ridge, tmp_path, mon
     monkeypatch.setattr("gramian.dask._completion.PIECE", 8.0 * n * 7)  # seven columns a round
     forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
+    monkeypatch.undo()
+    np.testing.assert_allclose(found.gradient(a) @ D, known.gradient(b) @ D, **close)
+    before, form = rated.cluster.traffic.rounds, found.gradient(a).form().smaller()
+    np.testing.assert_allclose(form.dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
+    assert rated.cluster.traffic.rounds == before  # the block is on the driver
 
 
 @pytest.mark.parametrize("duplicates", [slow("mean"), "last"])
@@ -233,7 +239,7 @@ def test_ratings_are_divided_into_many_blocks_in_two_steps(
     found = []
     for at_once in (1000, 2):
         monkeypatch.setattr(_store, "AT_ONCE", at_once)
-        rated = store(Cluster(), str(tmp_path), duplicates=duplicates)
+        rated = store(given_ratings(Cluster(), str(tmp_path)), duplicates=duplicates)
         found.append([rated.cluster.gather(side.blocks) for side in (rated.users, rated.items)])
     for one, other in zip(*found, strict=True):
         assert len(one) == len(other) > 6
@@ -318,9 +324,8 @@ def test_sweeps_of_weighted_ratings_equal_local_sweeps(ratings, biases):
         kind(lam=8.0, biases=biases)
         for kind in (gd.NuclearCompletion, gm.completion.NuclearCompletion)
     )
-    rated = store(
-        Cluster(), dd.from_pandas(ratings.assign(weight=weights), npartitions=3), weights="weight"
-    )
+    weighted = dd.from_pandas(ratings.assign(weight=weights), npartitions=3)
+    rated = store(given_ratings(Cluster(), weighted, "weight"))
     sides = [
         problem.objective
         for problem in (

@@ -18,7 +18,7 @@ from gramian.dask import _cluster, _spread
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, CompletionModel
 from gramian.dask._ratings import ClusterRatings
-from gramian.dask._store import store
+from gramian.dask._store import given_ratings, store
 from gramian.dask._sweeps import ShardedHalves
 from gramian.reductions import block_embedding
 
@@ -67,7 +67,7 @@ def received(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_factors_are_not_copied_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
-    monkeypatch.setattr("gramian.dask._recommend.KNOWN", 0)
+    monkeypatch.setattr("gramian.dask._ratings.DRIVER_ENTRIES", 0)
     most = {}
     for rank in (16, 64):
         received.clear()
@@ -154,7 +154,7 @@ def test_sweeps_in_blocks_are_mixed_as_in_a_local_fit(frame):
     from gramian.methods.alternating import Sweeps
     from gramian.methods.base import Settings
 
-    rated = store(Cluster(), dd.from_pandas(frame, npartitions=3))
+    rated = store(given_ratings(Cluster(), dd.from_pandas(frame, npartitions=3)))
     m, n = rated.shape
     away = gm.Problem(Completed(rated, CompletionModel(0.5, 5.0, np.ones(m), np.ones(n)), 8.0))
     values = frame["rating"].to_numpy() - 0.5
@@ -169,7 +169,7 @@ def test_sweeps_in_blocks_are_mixed_as_in_a_local_fit(frame):
 
 @pytest.mark.usefixtures("client")
 def test_blocks_are_balanced_as_in_a_local_fit(frame):
-    rated = store(Cluster(), dd.from_pandas(frame, npartitions=3))
+    rated = store(given_ratings(Cluster(), dd.from_pandas(frame, npartitions=3)))
     L = np.random.default_rng(0).normal(size=(sum(rated.shape), 5))
     L[:, 4] = 0.0
     m = rated.shape[0]

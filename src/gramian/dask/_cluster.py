@@ -9,7 +9,6 @@ which tasks finish.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -25,7 +24,7 @@ import scipy.sparse as sp
 from dask._task_spec import List, Task, TaskRef
 from dask.base import normalize_token
 from dask.delayed import Delayed
-from distributed import Client, Future, wait
+from distributed import Client, Future, get_worker, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -46,6 +45,9 @@ LARGE = 2e7
 TRIES, HEARD = 3, 5.0
 """Number of retries of tasks that the scheduler has given up, and the seconds to wait until the
 client is informed of a retry."""
+
+READING = "gramian-reading"
+"""Topic of the scheduler's events in which workers report the partitions that they read."""
 
 LOOK, PATIENCE = 5.0, 60.0
 """Seconds between checks of a long round, and the seconds that it may have no worker."""
@@ -68,17 +70,36 @@ def current_client() -> Client:
 
 
 @contextmanager
-def told_plainly() -> Iterator[None]:
+def announced(name: str) -> Iterator[None]:
+    """Report to the scheduler what a worker reads, which is known there if the worker dies."""
+    worker = get_worker()
+    worker.log_event(READING, {"begins": name})
+    try:
+        yield
+    finally:
+        worker.log_event(READING, {"ends": name})
+
+
+def _read_by(client: Client, worker: Any) -> str:
+    """What a lost worker was reading, as a part of a sentence; empty if unknown."""
+    reading: dict[str, None] = {}
+    for _, event in client.get_events(READING):
+        if event["worker"] == worker.address:
+            reading |= {event["begins"]: None} if "begins" in event else {}
+            reading.pop(event.get("ends"), None)
+    return f" (the last one was reading {' and '.join(reading)})" if reading else ""
+
+
+@contextmanager
+def told_plainly(client: Client) -> Iterator[None]:
     """Convert errors due to a lost worker or scheduler or a full disk to a ClusterError."""
     try:
         yield
     except KilledWorker as killed:
-        read = re.match(r"gramian-read-(\d+)-", str(killed.task))
-        which = f"of partition {read[1]}" if read else repr(killed.task)
         raise ClusterError(
-            f"the task {which} was lost with {killed.allowed_failures + 1} workers, one "
-            "after another, most often because they ran out of memory: give workers more memory "
-            f"or the data smaller partitions; {AGAIN}"
+            f"the task {killed.task!r} was lost with {killed.allowed_failures + 1} workers, one "
+            f"after another{_read_by(client, killed.last_worker)}, most often because they ran "
+            f"out of memory: give workers more memory or the data smaller partitions; {AGAIN}"
         ) from killed
     except KeyError as gone:
         if not str(gone.args[0] if gone.args else "").startswith("gramian-"):
@@ -231,12 +252,12 @@ class Cluster:
 
     def keep(self, nodes: list[Any]) -> list[Any]:
         """The nodes as futures in the memory or on the disks of workers, recomputed if lost."""
-        with told_plainly(), _large_graphs():
+        with told_plainly(self.client), _large_graphs():
             return self._futures(nodes)
 
     def gather(self, nodes: Sequence[Any]) -> list[Any]:
         """The results of the nodes, one round."""
-        with told_plainly(), _large_graphs():
+        with told_plainly(self.client), _large_graphs():
             futures = self._futures(nodes)
             self._wait(futures)
             found = self.client.gather(futures)

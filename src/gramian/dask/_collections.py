@@ -32,7 +32,7 @@ from gramian.arrays.samples import (
     refuse_odd_labels,
 )
 from gramian.completion._reading import checked_values, checked_weights, refuse_missing
-from gramian.dask._cluster import Cluster
+from gramian.dask._cluster import Cluster, announced
 from gramian.metric._input import NAMES, marks, refuse_continuous, vectors
 
 ENDINGS = (".parquet", ".npz")
@@ -85,6 +85,12 @@ def read(path: str) -> Any:
             return sp.csr_array(sp.load_npz(file))  # whatever format it was saved in
         except (ValueError, KeyError, EOFError, BadZipFile) as reason:
             raise ValueError(f"{path} cannot be read: {reason}") from reason
+
+
+def announced_read(path: str) -> Any:
+    """`read` on a worker."""
+    with announced(path):
+        return read(path)
 
 
 class Sample:
@@ -167,7 +173,8 @@ def checked_ratings(*given: Any) -> tuple[Any, ...]:
 def in_partition(name: str, check: Any, *given: Any) -> Any:
     """The result of a check of a partition; errors name the partition."""
     try:
-        return check(*given)
+        with announced(name):
+            return check(*given)
     except ValueError as reason:
         raise ValueError(f"{name}: {reason}") from reason
 
@@ -201,7 +208,8 @@ def _few(names: Any) -> str:
 def blocks(given: Any, name: str = "X") -> list[Any]:
     """One node for each chunk, partition or file."""
     if is_files(given):
-        return [delayed(read, pure=False)(path, dask_key_name=f"gramian-read-{k}-{_unique()}")
+        reading = delayed(announced_read, pure=False)
+        return [reading(path, dask_key_name=f"gramian-read-{k}-{uuid4().hex}")
                 for k, path in enumerate(files_of(given))]  # fmt: skip
     if isinstance(given, da.Array):
         whole = given.rechunk({axis: -1 for axis in range(1, given.ndim)})
@@ -322,7 +330,3 @@ def _split(values: Any, lengths: list[int], name: str, beside: str) -> Iterator[
     ends = np.cumsum(lengths)
     for length, end in zip(lengths, ends, strict=True):
         yield values[end - length : end]
-
-
-def _unique() -> str:
-    return uuid4().hex

@@ -134,7 +134,7 @@ class Completed(Objective[RatedImage]):
             self.order,
             lambda V: self.residual(image).times(V) + half * V,
             lambda: self.residual(image).sparse().toarray() + half * np.eye(self.order),
-            lambda: RemoteBlock(half, self.residual(image)),
+            lambda: self.residual(image).form(half),
             lambda: rounding_of_parts(
                 SparsePlusLowRank(self.order, half, self.residual(image).sparse())
             ),
@@ -202,16 +202,19 @@ class Completed(Objective[RatedImage]):
     def _column_offsets(self, factor: SpreadMatrix, ridge: float) -> Array:
         """c by conjugate gradients, one round per step.
 
-        With σ(c) the sums of the residuals over users, whose offsets are optimal for c, the best c
-        solves κc = σ(c).
+        With N the weights of the ratings, their sums n_i and n_j by row and column, and σ the sums
+        of the residuals over users for c = 0, κc_j + n_j c_j − (Nᵀ diag(n_i + κ)⁻¹ N c)_j = σ_j.
         """
-        counts = self.rated.items.counts * (self.rated.weight / self.rated.size)
-        right: Array = self._sum("offsets", _column_sums, factor, np.zeros(counts.size), True)
+        users, items = self.rated.users, self.rated.items
+        right: Array = self._sum("offsets", _column_sums, factor, np.zeros(items.counts.size))
+        ranges = users.ranges(items)
 
         def product(c: Array) -> Array:
-            sums: Array = self._sum("offsets", _column_sums, None, c, False)
-            return ridge * c - sums
+            there = self.cluster.shared("offsets", c)
+            sums: Array = self.cluster.sum("offsets", _reduced, users.blocks, ranges, ridge, there)
+            return ridge * c + sums
 
+        counts = items.counts * (self.rated.weight / self.rated.size)
         return conjugate_gradient(
             product,
             right,
@@ -220,23 +223,19 @@ class Completed(Objective[RatedImage]):
             residual=ACCURACY * norm(right),
         ).x
 
-    def _tasks(
-        self, name: str, function: Any, factor: SpreadMatrix | None, *more: Any
-    ) -> list[Any]:
+    def _tasks(self, name: str, function: Any, factor: SpreadMatrix, c: Array | None) -> list[Any]:
         """A task for each block of users, with the rows of the factor for its users and their
-        items; without a factor M is 0.
+        items, and the offsets of all items.
         """
-        users, tops, lows = self.rated.users, None, None
-        if factor is not None:
-            tops = factor.upper
-            lows = [[factor.lower[b] for b in some] for some in users.reached]
+        users = self.rated.users
+        lows = [[factor.lower[b] for b in some] for some in users.reached]
         return self.cluster.each(
             name, _in_scene, function, users.blocks, self.model_there, users.ends(),
-            users.ranges(self.rated.items), tops, lows, *more,
+            users.ranges(self.rated.items), factor.upper, lows, self.cluster.shared("offsets", c),
         )  # fmt: skip
 
-    def _sum(self, name: str, function: Any, factor: SpreadMatrix | None, *more: Any) -> Any:
-        nodes = self._tasks(name, function, factor, *more)
+    def _sum(self, name: str, function: Any, factor: SpreadMatrix, c: Array | None) -> Any:
+        nodes = self._tasks(name, function, factor, c)
         return self.cluster.gather([self.cluster.tree(name, nodes)])[0]
 
     def _not_on_a_cluster(self, *given: Any) -> Any:
@@ -255,14 +254,26 @@ class Residual:
     def __init__(self, rated: ClusterRatings, kept: list[Any]) -> None:
         self.rated, self.cluster, self.kept = rated, rated.cluster, kept
 
+    @cached_property
+    def block(self) -> sp.csr_array:
+        """B on the driver."""
+        return sp.csr_array(sp.vstack(self.cluster.gather(self.kept)))
+
     def sparse(self) -> sp.csr_array:
         """[0, B; Bᵀ, 0] on the driver, for small orders."""
-        B = sp.vstack(self.cluster.gather(self.kept))
-        return sp.csr_array(sp.block_array([[None, B], [B.T, None]]))
+        return sp.csr_array(sp.block_array([[None, self.block], [self.block.T, None]]))
+
+    def form(self, half: float) -> Bipartite:
+        """The structure of ∇F = [aI, B; Bᵀ, aI]; its λ_min takes more than a hundred products, each
+        of which is a round unless B is on the driver.
+        """
+        return Bipartite(half, self.block) if self.rated.is_small else RemoteBlock(half, self)
 
     def times(self, V: Array) -> Array:
-        """[0, B; Bᵀ, 0]V, one round."""
+        """[0, B; Bᵀ, 0]V, one round unless B is on the driver."""
         users = self.rated.shape[0]
+        if self.rated.is_small:
+            return np.concatenate([self.block @ V[users:], self.block.T @ V[:users]])
         tops = self.rated.users.pieces(V[:users])
         low = self.cluster.shared("vectors", np.ascontiguousarray(V[users:]))
         below, above = self.cluster.sum("product", _times, self.kept, tops, low, join=_stacked)
@@ -339,59 +350,58 @@ class _Lifted:
 
 @dataclass(frozen=True)
 class Scene:
-    """A block with the rows of the factor that its ratings need, users above items."""
+    """A block with the rows of the factor that its ratings need, users above items, and the
+    offsets of all items.
+    """
 
     block: RatingBlock
     model: CompletionModel
     ends: list[int]
     reached: list[list[int]]
     X: Array
+    c: Array | None
 
     @cached_property
     def map(self) -> BlockEntries:
         shape = self.block.rows, sum(b - a for a, b in self.reached)
         return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
 
-    def part(self, c: Array | None, *, targets: bool = True) -> Any:
-        """F of the block for the offsets c of all items; with targets=False the targets are 0."""
-        block, model = self.block, self.model
+    @cached_property
+    def part(self) -> Any:
+        """F of the block."""
+        block, model, c = self.block, self.model, self.c
         embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
-        values = block.values if targets else np.zeros(block.values.size)
-        mean = model.mean if targets else 0.0
         if model.ridge is None or c is None:
             units = embedding.units(self.map.rows, self.map.cols)
             omega = 1.0 if block.weights is None else block.weights
-            loss: Loss = Squared((values - mean) / units, weight=0.5 * omega * units**2)
+            loss: Loss = Squared((block.values - model.mean) / units, weight=0.5 * omega * units**2)
         else:
             loss = SquaredWithOffsets(
-                values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
-                scale=embedding.sides, weight=block.weights, centre=mean, columns=self.own(c),
+                block.values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
+                scale=embedding.sides, weight=block.weights, centre=model.mean, columns=self.own(c),
             )  # fmt: skip
         return placed(Composite(self.map, loss), model.device)
 
-    def at(self, part: Any) -> Any:
-        """z of the block."""
-        X = part.place.put(self.X)
-        return part.map.bilinear(X, X)
+    @property
+    def z(self) -> Any:
+        X = self.part.place.put(self.X)
+        return self.part.map.bilinear(X, X)
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """The entries of the items that occur in the block."""
         return np.concatenate([items[a:b] for a, b in self.reached])
 
-    def column_sums(self, part: Any, z: Any) -> Array:
+    def column_sums(self, z: Any) -> Array:
         """The weighted sums of the residuals over users, for all items; 0 without offsets."""
-        found, at = np.zeros(self.model.cols.size), 0
-        if isinstance(part.loss, SquaredWithOffsets):
-            own = host(part.loss.column_sums(z))
-            for a, b in self.reached:
-                found[a:b] = own[at : at + b - a]
-                at += b - a
-        return found
+        size, loss = self.model.cols.size, self.part.loss
+        if not isinstance(loss, SquaredWithOffsets):
+            return np.zeros(size)
+        return _among_all(host(loss.column_sums(z)), self.reached, size)
 
 
 def _in_scene(
     function: Callable[..., Any], block: RatingBlock, model: CompletionModel, ends: list[int],
-    reached: list[list[int]], top: Array | None, low: Any, *more: Any,
+    reached: list[list[int]], top: Array, low: list[Array], c: Array | None,
 ) -> Any:  # fmt: skip
     """A function of the scene of a block."""
     if not block.values.size:
@@ -399,14 +409,21 @@ def _in_scene(
         block = RatingBlock(
             starts, first, np.zeros(1), np.zeros(1, dtype=bool), np.full(1, NO_WEIGHT)
         )
-    order = block.rows + sum(b - a for a, b in reached)
-    X = np.zeros((order, 0)) if top is None else np.concatenate([top, *low])
-    return function(Scene(block, model, ends, reached, X), *more)
+    return function(Scene(block, model, ends, reached, np.concatenate([top, *low]), c))
 
 
-def _look(scene: Scene, c: Array | None) -> Array:
+def _among_all(values: Array, reached: list[list[int]], size: int) -> Array:
+    """The values of the items that occur in a block, among all items."""
+    found, at = np.zeros(size), 0
+    for a, b in reached:
+        found[a:b] = values[at : at + b - a]
+        at += b - a
+    return found
+
+
+def _look(scene: Scene) -> Array:
     """The sums over a block as one array: its scalars, then the residual sums of the items."""
-    part = scene.part(c)
+    part = scene.part
     image = part.image(part.place.put(scene.X))
     w = part.dual(image)
     support = part.dual_support(w)
@@ -414,23 +431,30 @@ def _look(scene: Scene, c: Array | None) -> Array:
     once, twice = -support.value, -support.shrunk(2.0)
     square = 0.5 * twice - once
     numbers = part.value(image), part.rounding(image), float(w @ image.z), square, once - square
-    return np.concatenate([numbers, scene.column_sums(part, image.z)])
+    return np.concatenate([numbers, scene.column_sums(image.z)])
 
 
-def _column_sums(scene: Scene, c: Array, targets: bool) -> Array:
-    part = scene.part(c, targets=targets)
-    return scene.column_sums(part, scene.at(part))
+def _column_sums(scene: Scene) -> Array:
+    return scene.column_sums(scene.z)
 
 
-def _row_offsets(scene: Scene, c: Array) -> Array:
-    part = scene.part(c)
-    return host(part.loss.offsets(scene.at(part))[0])
+def _reduced(block: RatingBlock, reached: list[list[int]], ridge: float, c: Array) -> Array:
+    """n_j c_j − (Nᵀ diag(n_i + κ)⁻¹ N c)_j of the users of a block, for all items."""
+    items = np.concatenate([c[a:b] for a, b in reached])
+    omega = np.ones(block.values.size) if block.weights is None else block.weights
+    N = sp.csr_array((omega, block.neighbour, block.starts), shape=(block.rows, items.size))
+    mass, sums = (N @ np.column_stack([np.ones(items.size), items])).T
+    mass, sums = (N.T @ np.column_stack([np.ones(block.rows), sums / (mass + ridge)])).T
+    return _among_all(mass * items - sums, reached, c.size)
 
 
-def _residual(scene: Scene, c: Array | None) -> sp.csr_array:
+def _row_offsets(scene: Scene) -> Array:
+    return host(scene.part.loss.offsets(scene.z)[0])
+
+
+def _residual(scene: Scene) -> sp.csr_array:
     """The block ½G of 𝒜*(w) among all items."""
-    part = scene.part(c)
-    G = scene.map.matrix(0.5 * host(part.loss.gradient(scene.at(part))))
+    G = scene.map.matrix(0.5 * host(scene.part.loss.gradient(scene.z)))
     items = scene.own(np.arange(scene.model.cols.size)).astype(np.int32)
     shape = scene.block.rows, scene.model.cols.size
     return sp.csr_array((G.data, items[G.indices], G.indptr), shape=shape)

@@ -22,6 +22,11 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 
+DRIVER_ENTRIES = 20_000_000
+"""Number of ratings up to which the driver stores the known entries, for `recommend`, and the
+gradient: 0.25 GB each."""
+
+
 @dataclass(frozen=True)
 class RatingBlock:
     """The ratings of some rows: of users, or of items if the matrix is transposed.
@@ -120,7 +125,6 @@ class ClusterRatings:
     """A checksum of values and their positions."""
     seed: int
     """Which ratings are held out."""
-    columns: Any = None
     home: Driver | SharedFolder = field(default_factory=Driver)
     """Copies states of the factors, through the driver or through files."""
 
@@ -204,23 +208,21 @@ class ClusterRatings:
     def restored(self, stored: Any) -> Any:
         return self.home.restored(self, stored)
 
-    def known(self, most: int) -> Any:
-        """All ratings as a matrix; `Elsewhere` if there are more than `most`."""
-        if self.size > most:
+    @property
+    def is_small(self) -> bool:
+        return self.size <= DRIVER_ENTRIES
+
+    def known(self) -> Any:
+        """All ratings as a matrix; `Elsewhere` if there are too many for the driver."""
+        if not self.is_small:
             starts = np.concatenate([[0], np.cumsum(self.users.counts)])
             return Elsewhere(self.size, starts, self.shape)
-        found = self.gathered()
-        return sp.csr_array((found.values, (found.rows, found.cols)), shape=self.shape)
-
-    def gathered(self) -> Ratings:
-        """All ratings on the driver."""
         ends, ranges = self.users.ends(), self.users.ranges(self.items)
         answers = self.cluster.gather(
             self.cluster.each("known", _every, self.users.blocks, ends, ranges)
         )
-        rows, cols, values, weights = (np.concatenate(part) for part in zip(*answers, strict=True))
-        own = None if np.all(weights == 1.0) else weights
-        return Ratings(rows, cols, values, self.row_ids, self.col_ids, own)
+        rows, cols, values = (np.concatenate(part) for part in zip(*answers, strict=True))
+        return sp.csr_array((values, (rows, cols)), shape=self.shape)
 
 
 # --- tasks -------------------------------------------------------------------------------
@@ -282,6 +284,5 @@ def _items(block: RatingBlock, reached: list[list[int]]) -> NDArray[np.int32]:
 
 
 def _every(block: RatingBlock, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
-    weights = np.ones(block.values.size) if block.weights is None else block.weights
     rows = block.row_of() + np.int32(ends[0])
-    return rows, _items(block, reached), block.values.astype(float), weights
+    return rows, _items(block, reached), block.values.astype(float)

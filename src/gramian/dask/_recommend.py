@@ -15,15 +15,16 @@ from gramian import completion as home
 from gramian.common.memory import check_memory
 from gramian.common.random_state import generator
 from gramian.completion._quick import quick, swept
+from gramian.completion._reading import DUPLICATES
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.completion._selection import Solved
 from gramian.completion._stored import StoredRows
 from gramian.dask._base import OnCluster, bar_for
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, CompletionModel
-from gramian.dask._ratings import ClusterRatings, Swept
+from gramian.dask._ratings import Swept
 from gramian.dask._spread import SharedFolder, SpreadMatrix, balanced, parts_of
-from gramian.dask._store import store
+from gramian.dask._store import GivenRatings, given_ratings, store
 from gramian.dask._sweeps import to_a_gap
 from gramian.estimators.persistence import Kept
 from gramian.methods.quick import MIN_PROOF_SECONDS, PROOF_TIME_FRACTION
@@ -34,9 +35,6 @@ from gramian.result import History
 from gramian.solvers.auto import MIN_COMPLETION_ORDER
 
 Array = NDArray[np.floating]
-
-KNOWN = 20_000_000
-"""Number of ratings up to which the model stores them on the driver, for `recommend`: 0.25 GB."""
 
 DRIVER_RATINGS = 2_000_000
 """Number of ratings up to which a fit computes on the driver: they take 100 MB there, and the fit
@@ -74,32 +72,31 @@ class OfRatings(OnCluster, Kept):
                 'factors stay on the workers in NuclearCompletion with solver="auto" alone: leave '
                 "factors out"
             )
-        seed = int(generator(model.random_state).integers(2**31))
-        cluster, given = Cluster(), {"duplicates": model.duplicates, "weights": sample_weight}
+        if model.duplicates not in DUPLICATES:
+            raise ValueError(f"duplicates must be one of {DUPLICATES}, got {model.duplicates!r}")
+        cluster = Cluster()
         with cluster.in_time("the ratings of the cluster"):
-            rated: Any = store(cluster, X, seed=seed, **given)
-        model.columns_, model._sweeps = rated.columns, None
+            given = given_ratings(cluster, X, sample_weight)
+            few = given.size <= DRIVER_RATINGS
+            on_driver = factors is None and (few or not self._on_workers(given))
+            found: Any = _gathered(given) if on_driver else store(
+                given, duplicates=model.duplicates,
+                seed=int(generator(model.random_state).integers(2**31)),
+            )  # fmt: skip
+        if on_driver:
+            super().fit(found[:3], None, *found[3:])  # type: ignore[misc]
+            route = ("ratings on the driver", *model.result_.route)
+            model.result_, model.columns_ = replace(model.result_, route=route), given.columns
+            return model
         if factors is not None:
-            rated = replace(rated, home=SharedFolder(str(factors)))
-        elif rated.size <= DRIVER_RATINGS or not self._on_workers(rated):
-            return self._fit_at_home(rated)
-        model._look_at(rated)
-        return model._fit(rated)
+            found = replace(found, home=SharedFolder(str(factors)))
+        model.columns_, model._sweeps = given.columns, None
+        model._look_at(found)
+        return model._fit(found)
 
-    def _on_workers(self, rated: ClusterRatings | None = None) -> bool:
+    def _on_workers(self, given: GivenRatings | None = None) -> bool:
         """Whether the completion runs on the workers, for the given ratings if any."""
         return False
-
-    def _fit_at_home(self, rated: ClusterRatings) -> Any:
-        """Complete the ratings on the driver."""
-        model: Any = self
-        check_memory(RATING_BYTES * rated.size, f"{rated.size:,} ratings", "fit a part of them")
-        ratings = rated.gathered()
-        model._look_at(ratings)
-        model._fit(ratings)
-        route = ("ratings on the driver", *model.result_.route)
-        model.result_ = replace(model.result_, route=route)
-        return model
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """The predicted entries of pairs; lazy for a Dask array or frame."""
@@ -140,12 +137,10 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     and any data with a `solver` other than "auto", are fitted on the driver.
     """
 
-    def _on_workers(self, rated: ClusterRatings | None = None) -> bool:
-        if self.solver != "auto" or rated is None:
+    def _on_workers(self, given: GivenRatings | None = None) -> bool:
+        if self.solver != "auto" or given is None:
             return bool(self.solver == "auto")
-        large = sum(rated.shape) > MIN_COMPLETION_ORDER
-        ratings: Any = rated
-        return large and not (self.biases and ratings.flat)
+        return sum(given.shape) > MIN_COMPLETION_ORDER and not (self.biases and given.flat)
 
     def _fit(self, ratings: Any) -> Any:
         """Ratings on the workers are fitted in the order of their ids."""
@@ -153,7 +148,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
             return super()._fit(ratings)
         self.__dict__.pop("path_", None)  # of an earlier fit
         self._finish(ratings, self._solved(ratings))
-        self._rows, self._cols, self._known = ratings.row_ids, ratings.col_ids, ratings.known(KNOWN)
+        self._rows, self._cols, self._known = ratings.row_ids, ratings.col_ids, ratings.known()
         self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
         return self
 
@@ -223,6 +218,13 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         stored = isinstance(kept, StoredRows)
         parts: Any = parts_of(kept, scales) if stored else BlockEmbedding(*scales).halves(kept)
         return Factorization(parts[0], parts[1], replace(offsets, rows=rows, cols=cols))
+
+
+def _gathered(given: GivenRatings) -> tuple[Any, ...]:
+    """Users, items, values and perhaps weights on the driver."""
+    check_memory(RATING_BYTES * given.size, f"{given.size:,} ratings", "fit a part of them")
+    blocks = [block for block in given.cluster.gather(given.shards) if block[0].size]
+    return tuple(np.concatenate(parts) for parts in zip(*blocks, strict=True))
 
 
 def _predicted(frame: Any, model: Any) -> Any:

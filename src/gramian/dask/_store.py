@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import fsspec
@@ -22,9 +22,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramian.arrays.cpu import counting_sort
-from gramian.completion._ratings import Ids
+from gramian.completion._ratings import Ids, Ratings
 from gramian.completion._reading import (
-    DUPLICATES,
     by_row,
     merged,
     names_of,
@@ -150,25 +149,49 @@ class Names:
         return Names(names, counts.astype(np.int64))
 
 
-def store(
-    cluster: Cluster, X: Any, *, duplicates: str = "error", weights: Any = None, seed: int = 0
-) -> ClusterRatings:
-    """Read the ratings, and store them by users and by items."""
-    if duplicates not in DUPLICATES:
-        raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
+@dataclass(frozen=True)
+class GivenRatings:
+    """Ratings in the partitions of the input, which were read once to count them."""
+
+    cluster: Cluster
+    shards: list[Any]
+    users: Names
+    items: Names
+    span: tuple[float, float]
+    columns: Any = None
+
+    flat: ClassVar[Any] = Ratings.flat
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.users.names.size, self.items.names.size
+
+    @property
+    def size(self) -> int:
+        return int(self.users.counts.sum())
+
+
+def given_ratings(cluster: Cluster, X: Any, weights: Any = None) -> GivenRatings:
+    """The ratings of a Dask frame, Dask arrays or files; one pass."""
     columns, names = columns_of(X, weights)
     shards = ratings(cluster, X, columns, weights)
-    found = cluster.sum("names", _names, shards, join=_both)
-    row_ids, col_ids = Ids(found[0].names), Ids(found[1].names)
-    if not found[0].counts.sum():
+    users, items, low, high = cluster.sum("names", _names, shards, join=_both)
+    if not users.counts.sum():
         raise ValueError("there are no ratings")
+    return GivenRatings(cluster, shards, users, items, (low, high), names)
+
+
+def store(given: GivenRatings, *, duplicates: str = "error", seed: int = 0) -> ClusterRatings:
+    """Store the ratings by users and by items."""
+    cluster, shards, found = given.cluster, given.shards, (given.users, given.items)
+    row_ids, col_ids = (Ids(side.names) for side in found)
     cuts = [_cuts(side.counts) for side in found]
     ids = cluster.keep([cluster.shared("names", side.names) for side in found])
     groups = [groups_of(one) for one in cuts]
     split = cluster.each("split", _split, shards, *ids, *groups, seed)
     pieces, stored, reports = pieces_of(cluster, split, groups), [], []
     for side, other in ((0, 1), (1, 0)):
-        piece = found[0].counts.sum() / (len(shards) * (groups[side].size - 1))
+        piece = given.size / (len(shards) * (groups[side].size - 1))
         batch = int(max(2, ENTRIES // max(piece, 1.0)))
         parts = by_block(cluster, pieces, side, cuts[side], groups[side], batch)
         made = []
@@ -186,14 +209,15 @@ def store(
         i, j = next(pair for pair in facts["example"] if pair is not None)
         raise ValueError(
             f"row {row_ids.names[i]} and column {col_ids.names[j]} have several ratings, and "
-            f'{repeated} are repetitions in all: pass duplicates="mean" or "last"'
+            f'{repeated} are repetitions in all: pass duplicates="mean", "sum" (of counts) or '
+            '"last"'
         )
     if not weight > 0:
         raise ValueError("every sample_weight is zero: nothing is left to fit")
     return ClusterRatings(
         cluster, stored[0], stored[1], row_ids, col_ids, int(stored[0].counts.sum()),
         sum(facts["total"]), weight, (min(facts["low"]), max(facts["high"])), sum(facts["mark"]),
-        seed, names,
+        seed,
     )  # fmt: skip
 
 
@@ -245,12 +269,13 @@ def _cuts(counts: Indices) -> Indices:
 # --- tasks -------------------------------------------------------------------------------
 
 
-def _names(block: Sequence[Any]) -> tuple[Names, Names]:
-    rows, cols = block[:2]
+def _names(block: Sequence[Any]) -> tuple[Names, Names, float, float]:
+    rows, cols, values = block[:3]
     try:
-        return _counted(rows), _counted(cols)
+        users, items = _counted(rows), _counted(cols)
     except TypeError:
         raise ValueError("ids are text and numbers at once: make them of one kind") from None
+    return users, items, values.min(initial=np.inf), values.max(initial=-np.inf)
 
 
 def _counted(given: NDArray[Any]) -> Names:
@@ -267,7 +292,7 @@ def _places(names: NDArray[Any], given: NDArray[Any]) -> Indices:
 
 
 def _both(a: Any, b: Any) -> Any:
-    return a[0] + b[0], a[1] + b[1]
+    return a[0] + b[0], a[1] + b[1], min(a[2], b[2]), max(a[3], b[3])
 
 
 def _split(

@@ -83,18 +83,19 @@ class ShardedHalves:
 
     def refit_upper(self, state: SpreadMatrix, steps: int) -> None:
         """Improve P and b for fixed Q and c."""
-        both = self._refits(state.upper, state.lower, self.rated.users, steps)
-        state.upper = self.rated.cluster.keep(self._parts(both, 1))
+        rows = self._refits(_refitted, state.upper, state.lower, self.rated.users, steps)
+        state.upper = self.rated.cluster.keep(rows)
 
     def refit_lower(self, state: SpreadMatrix, steps: int) -> float:
         """Improve Q and c for fixed P and b; returns F before the update."""
         rated, cluster, count = self.rated, self.rated.cluster, len(state.lower)
-        both = self._refits(state.lower, state.upper, rated.items, steps)
+        both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
         before = cluster.each(
             "norm", _upper_penalty, state.upper, self.objective.model_there, rated.users.ends(),
             self._penalties,
         )  # fmt: skip
-        asked = cluster.keep([*self._parts(both, 1), *self._parts(both, 0), *before])
+        parts = [cluster.each("half-sweep", itemgetter(k), both) for k in (1, 0)]
+        asked = cluster.keep([*parts[0], *parts[1], *before])
         state.lower, value = asked[:count], float(sum(cluster.gather(asked[count:])))
         state.age += 1
         if state.age >= SWEEPS:
@@ -107,16 +108,15 @@ class ShardedHalves:
         ridge = self.objective.model.ridge
         return self.lam, 1.0 if ridge is None else ridge
 
-    def _refits(self, own: list[Any], other: list[Any], side: StoredSide, steps: int) -> list[Any]:
-        """For each block of a side its part of F, and its new rows."""
+    def _refits(
+        self, function: Any, own: list[Any], other: list[Any], side: StoredSide, steps: int
+    ) -> list[Any]:
+        """`_refit` or `_refitted` of each block of a side."""
         near = [[other[b] for b in some] for some in side.reached]
         return self.rated.cluster.each(
-            "half-sweep", _refit, side.blocks, self.objective.model_there, side.ends(),
+            "half-sweep", function, side.blocks, self.objective.model_there, side.ends(),
             side is self.rated.items, own, near, self._penalties, steps,
         )  # fmt: skip
-
-    def _parts(self, both: list[Any], k: int) -> list[Any]:
-        return self.rated.cluster.each("half-sweep", itemgetter(k), both)
 
     # --- mixing, as in `Halves` ----------------------------------------------------------
 
@@ -238,7 +238,7 @@ def _refit(
     block: RatingBlock, model: CompletionModel, ends: list[int], turned: bool, own: Array,
     other: list[Array], weights: tuple[float, float], steps: int,
 ) -> tuple[float, Array]:  # fmt: skip
-    """Conjugate gradient steps on each row of a block, and F of the block before them."""
+    """F of a block, and its rows after conjugate gradient steps on each."""
     dtype = own.dtype
     stiffness = (model.cols if turned else model.rows)[ends[0] : ends[1]]
     free, roots = model.ridge is not None, None
@@ -254,6 +254,11 @@ def _refit(
     penalty = np.full(P.shape[1], weights[0])
     penalty[-1] = weights[1]
     return fits.refit(P, np.concatenate(other), penalty, steps), P
+
+
+def _refitted(*arguments: Any) -> Array:
+    """The rows of a block after the steps."""
+    return _refit(*arguments)[1]
 
 
 def _upper_penalty(
