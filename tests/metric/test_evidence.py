@@ -60,3 +60,12 @@ def test_samples_with_equal_keys_are_split_by_their_content():
     order = rng.permutation(len(y))
     names = np.array(["b", "c", "a"])[y[order]]
     np.testing.assert_allclose(KTA().fit(X[order], names).path_.errors, expected)
+
+
+@pytest.mark.parametrize("scale", [1.0, 70.0, 1e-2])
+def test_no_two_weights_are_close(scale):
+    rng = np.random.default_rng(0)
+    fitted = KTA().fit(scale * rng.normal(size=(60, 4)), np.arange(60) % 2)
+    tried = fitted.path_.values[1:]
+    assert len(tried) == (4 if scale == 1 else 7)
+    assert np.all(tried[1:] > _selection.CLOSE * tried[:-1])

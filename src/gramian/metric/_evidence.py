@@ -52,7 +52,7 @@ Loss = Callable[[Indices, Array, Indices, Indices, float], Array]
 """The loss of each query: its nearest samples, their squared distances, the classes, those of the
 queries, and the relative difference of distances that counts as none."""
 
-Search = Callable[[Any, int], tuple[Array, Array]]
+Search = Callable[[Any, int], tuple[Indices, Array]]
 """The nearest samples of some queries, so many of each, and their squared distances, of shape
 (candidates, queries, samples)."""
 

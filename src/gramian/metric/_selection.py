@@ -52,6 +52,9 @@ labels by s². If the mean variance v of the samples is not near 1, units of v/�
 NEAR_UNIT = 4.0
 """Mean variances between the inverse of this and this are near 1."""
 
+CLOSE = 3.0
+"""Factor below which two λ are too close for both to be tried; those of `PATH` are 10 apart."""
+
 EUCLID = 1e-2
 """The first λ tried if 0 is not a candidate, in units of 1/g² with g the largest eigenvalue: M is
 then within 1 % of I for the regulariser ‖M − I‖²."""
@@ -230,7 +233,7 @@ def _wrong_votes(mapped: Array, classes: Indices, kept: int, device: Any) -> Arr
     """The loss of each held-out row, those after the kept ones, by the vote of its neighbours."""
     offered, queries = mapped[:kept], mapped[kept:]
 
-    def search(rows: Any, k: int) -> tuple[Array, Array]:
+    def search(rows: Any, k: int) -> tuple[Indices, Array]:
         found = nearest(offered, k, queries=queries[rows], device=device)
         return found.indices[None], found.sq_distances[None]
 
@@ -260,7 +263,9 @@ def _weights(data: Moments, n: int, plain: bool) -> Array:
     rest = np.array(PATH) * unit(data, n)
     variance = data.trace / (float(data.counts.sum()) * directions(data, n))
     if variance > 0 and not 1 / NEAR_UNIT < variance < NEAR_UNIT:
-        rest = np.sort(np.append(rest, variance * rest))
+        scaled = variance * rest
+        apart = np.abs(np.log(rest[:, None] / scaled)).min(axis=1) > np.log(CLOSE)
+        rest = np.sort(np.append(scaled, rest[apart]))
     return np.append(first, rest) if plain or first > 0 else rest
 
 

@@ -103,7 +103,7 @@ class KTA(KernelMetricLearner, PartialFit):
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
-        order = np.arange(classes.size)
+        order: NDArray[np.integer] = np.arange(classes.size)
         if self.lam == "auto":  # held-out samples do not depend on the order of the rows
             order, number = canonical_labels(X, classes, weights)
             classes = number[classes]
