@@ -53,7 +53,7 @@ Loss = Callable[[Indices, Array, Indices, Indices, float], Array]
 queries, and the relative difference of distances that counts as none."""
 
 Search = Callable[[Any, int], tuple[Indices, Array]]
-"""The nearest samples of some queries, so many of each, and their squared distances, of shape
+"""The given number of nearest samples of some queries, and their squared distances, of shape
 (candidates, queries, samples)."""
 
 PLAIN = "Euclid's metric"
