@@ -184,6 +184,13 @@ def test_rounds_pair_blocks_once(count):
     assert all(len({seat for pair in pairs for seat in pair}) == 2 * len(pairs) for pairs in rounds)
 
 
+def test_few_samples_are_searched_by_several_threads():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    own = np.arange(30, dtype=np.int32)
+    found, _ = tiles.search(X, X, 3, (own, own), threads=2)
+    np.testing.assert_array_equal(found, nearest(X, 3).indices)
+
+
 @pytest.mark.parametrize(
     ("options", "most"),
     [({}, 9), ({"queries": whole(1, n=3)}, 10), ({"apart": [0] * 7 + [1] * 3}, 3)],

@@ -32,12 +32,12 @@ CACHE_LINE = 64
 ROOM = 2048
 
 
-def compiled(function: Callable[..., Any], *flags: str) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], *flags: str, **more: Any) -> Callable[..., Any]:
     """`numba.njit`, with an on-disk cache if one can be written.
 
-    `flags` are additional ``fastmath`` flags.
+    `flags` are additional ``fastmath`` flags, `more` further options.
     """
-    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, "nogil": True}
+    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, "nogil": True, **more}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable folder for its cache

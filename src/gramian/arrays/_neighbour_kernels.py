@@ -27,7 +27,12 @@ ROUND_UP, TINY = 1.0 + 2.0**-22, 2.0**-100
 """Factor and summand that round a number up to float32."""
 
 
-@compiled
+def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile for calls by other kernels only, without a wrapper for Python."""
+    return compiled(function, no_cpython_wrapper=True)
+
+
+@_inlined
 def distance(left: Any, i: int, right: Any, j: int) -> float:
     """‖x_i − y_j‖² from the differences, of dense rows or of sorted rows of CSR."""
     dense, indptr, indices, data, _ = left
@@ -56,7 +61,7 @@ def distance(left: Any, i: int, right: Any, j: int) -> float:
     return total
 
 
-@compiled
+@_inlined
 def _lower_bar(heaps: Any, i: int, value: float) -> None:
     """Replace the largest upper bound of a query."""
     place, k = 0, heaps.shape[1]
@@ -73,7 +78,7 @@ def _lower_bar(heaps: Any, i: int, value: float) -> None:
     heaps[i, place] = value
 
 
-@compiled
+@_inlined
 def _refine(i: int, left: Any, right: Any, square: float, states: Any) -> None:
     """Keep the k nearest in a query's pool, sorted by (D, index), and their D in its heap."""
     heaps, pools, lows, counts = states
@@ -101,7 +106,7 @@ def _refine(i: int, left: Any, right: Any, square: float, states: Any) -> None:
         heap[k - 1 - p] = low[p]  # descending order is a valid heap
 
 
-@compiled
+@_inlined
 def _make_room(i: int, left: Any, right: Any, square: float, states: Any) -> None:
     """Remove candidates above the threshold from a full pool; refine it if few are removed."""
     heaps, pools, lows, counts = states
@@ -206,11 +211,20 @@ def _finite(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(function, "nnan", "nsz")
 
 
-@compiled
+@_inlined
 def _limit(heap: float, own: float, slope: float, base: float, peak: float, rest: float) -> Any:
     """The largest ‖ŷ‖² − 2s that may be below the threshold, rounded up."""
     limit = heap - own + (base + slope * peak + rest)
     return np.float32(limit * ROUND_UP if limit > 0 else limit / ROUND_UP) + np.float32(TINY)
+
+
+@_inlined
+def _peaks(offered: Any, start: int, count: int) -> tuple[float, float]:
+    """The largest ‖ŷ‖ and c of some references; NumPy's `max` takes a second to compile."""
+    peak, rest = 0.0, 0.0
+    for j in range(start, start + count):
+        peak, rest = max(peak, offered[1][j]), max(rest, offered[2][j])
+    return peak, rest
 
 
 @_finite
@@ -224,7 +238,7 @@ def columns_below(
     """
     n_rows, n_cols = scores.shape
     least, limits = np.empty(n_cols, dtype=np.float32), np.empty(n_cols, dtype=np.float32)
-    peak, rest = offered[1][first : first + n_rows].max(), offered[2][first : first + n_rows].max()
+    peak, rest = _peaks(offered, first, n_rows)
     for c in range(n_cols):
         i = start + c
         limits[c] = _limit(heaps[i, 0], asking[0][i], asking[1][i], asking[2][i], peak, rest)
@@ -242,7 +256,7 @@ def columns_below(
     return count
 
 
-@compiled
+@_inlined
 def _count_below(line: Any, squares: Any, limit: Any) -> int:
     below = 0
     for c in range(line.size):
@@ -260,7 +274,7 @@ def rows_below(
     """
     n_rows, n_cols = scores.shape
     squares = offered[0][start : start + n_cols]
-    peak, rest = offered[1][start : start + n_cols].max(), offered[2][start : start + n_cols].max()
+    peak, rest = _peaks(offered, start, n_cols)
     count = 0
     for row in range(n_rows):
         i, line = first + row, scores[row]
@@ -328,10 +342,11 @@ def sweep(
         first, stop = tiles[t]
         scores = room[: stop - first]
         np.dot(references[first:stop], queries.T, scores)
-        count = columns_below(scores, first, start, states[0], asking, offered, hits)
-        offer(scores, first, start, False, hits, count, left, right, square, states,
-              asking, offered, marks)  # fmt: skip
-        if both:
-            count = rows_below(scores, first, start, states[0], asking, offered, hits)
-            offer(scores, first, start, True, hits, count, left, right, square, states,
+        for pass_number in range(1 + both):
+            rows_ask = pass_number > 0  # no literal: numba would compile `offer` for each
+            if rows_ask:
+                count = rows_below(scores, first, start, states[0], asking, offered, hits)
+            else:
+                count = columns_below(scores, first, start, states[0], asking, offered, hits)
+            offer(scores, first, start, rows_ask, hits, count, left, right, square, states,
                   asking, offered, marks)  # fmt: skip

@@ -343,7 +343,7 @@ def _rounds(count: int) -> Iterator[list[Span]]:
 
 
 def _run(work: Callable[..., None], calls: list[tuple[Any, ...]], threads: int) -> None:
-    if threads == 1 or len(calls) == 1:
+    if threads == 1 or len(calls) <= 1:
         for arguments in calls:
             work(*arguments)
         return

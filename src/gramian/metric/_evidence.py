@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ SUM_DIGITS = 6
 """Digits of a sum of keys, each at most 1; further digits may be rounding errors."""
 
 SOUGHT = 12
-"""Number of nearest samples computed, to detect ties with the last one that votes."""
+"""Number of nearest samples computed for a query if the last one that votes has ties."""
 
 SHARED = 7
 """Number of neighbours for the comparison of learners. Whether 3 neighbours outvote a sample is one
@@ -50,6 +51,10 @@ FEWEST = 20
 Loss = Callable[[Indices, Array, Indices, Indices, float], Array]
 """The loss of each query: its nearest samples, their squared distances, the classes, those of the
 queries, and the relative difference of distances that counts as none."""
+
+Search = Callable[[Any, int], tuple[Indices, Array]]
+"""The given number of nearest samples of some queries, and their squared distances, of shape
+(candidates, queries, samples)."""
 
 PLAIN = "Euclid's metric"
 NEIGHBOUR_SHARE = f"share of other classes among {SHARED} nearest neighbours"
@@ -249,13 +254,35 @@ def of_neighbours(
     """The loss of each held-out sample by its neighbours, for each candidate."""
     kept, held = split.reference, split.held
     spaces = [(mapped(samples[kept], L), mapped(samples[held], L)) for L in candidates.factors]
-    near = search_mixtures(spaces, candidates.weights, min(SOUGHT, kept.size))
-    judge = loss or wrong_shares
-    losses = [
-        judge(found, squares, classes[kept], classes[held], EQUAL)
-        for found, squares in zip(*near, strict=True)
-    ]
-    return [np.array(losses)]
+
+    def search(rows: Any, k: int) -> tuple[Indices, Array]:
+        some = [(offered, queries[rows]) for offered, queries in spaces]
+        return search_mixtures(some, candidates.weights, k)
+
+    return [losses_of_votes(search, classes[kept], classes[held], loss or wrong_shares)]
+
+
+def losses_of_votes(
+    search: Search, classes: Indices, asked: Indices, loss: Loss, equal: float = EQUAL
+) -> Array:
+    """The loss of each query, one row per candidate, from its `NEIGHBOURS` or `SHARED` votes.
+
+    Two samples more than these are computed, and `SOUGHT` for queries where all of them tie.
+    """
+    voters = SHARED if loss is other_shares else NEIGHBOURS
+    few, many = (min(count, classes.size) for count in (voters + 2, SOUGHT))
+
+    def judge(rows: Any, k: int) -> tuple[Array, Array]:
+        found, squares = search(rows, k)
+        parts = zip(found, squares, strict=True)
+        return squares, np.array([loss(*part, classes, asked[rows], equal) for part in parts])
+
+    squares, losses = judge(slice(None), few)
+    near, last = squares[..., -1], squares[..., min(voters, few) - 1]
+    tied = np.flatnonzero(np.any(near - last <= equal * last, axis=0))
+    if tied.size and few < many:
+        losses[:, tied] = judge(tied, many)[1]
+    return losses
 
 
 def wrong_shares(

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import bandwidth, blas
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.samples import row_squares
@@ -23,7 +24,7 @@ from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
     PLAIN,
     SINGLE,
-    SOUGHT,
+    losses_of_votes,
     outvoting,
     per_sample,
     repeats_for,
@@ -50,6 +51,9 @@ labels by s². If the mean variance v of the samples is not near 1, units of v/�
 
 NEAR_UNIT = 4.0
 """Mean variances between the inverse of this and this are near 1."""
+
+CLOSE = 3.0
+"""Factor below which two λ are too close for both to be tried; those of `PATH` are 10 apart."""
 
 EUCLID = 1e-2
 """The first λ tried if 0 is not a candidate, in units of 1/g² with g the largest eigenvalue: M is
@@ -227,19 +231,29 @@ class _Fold:
 
 def _wrong_votes(mapped: Array, classes: Indices, kept: int, device: Any) -> Array:
     """The loss of each held-out row, those after the kept ones, by the vote of its neighbours."""
-    found = nearest(mapped[:kept], min(SOUGHT, kept), queries=mapped[kept:], device=device)
-    return wrong_shares(found.indices, found.sq_distances, classes[:kept], classes[kept:], SINGLE)
+    offered, queries = mapped[:kept], mapped[kept:]
+
+    def search(rows: Any, k: int) -> tuple[Indices, Array]:
+        found = nearest(offered, k, queries=queries[rows], device=device)
+        return found.indices[None], found.sq_distances[None]
+
+    return losses_of_votes(search, classes[:kept], classes[kept:], wrong_shares, SINGLE)[0]
 
 
 def _mapped(rotated: Array, factor: Array | None) -> Array:
     """XL in float32, which suffices for votes; X itself for the Euclidean metric.
 
-    L is scaled, because votes do not depend on its scale and it might overflow float32.
+    L is scaled, because votes do not depend on its scale and it might overflow float32. With a
+    lower triangular L the product takes half the multiplications.
     """
     if factor is None:
         return rotated
     size = float(np.abs(factor).max()) or 1.0
-    return rotated @ (factor / size).astype(np.float32)
+    L = (factor / size).astype(np.float32)
+    if L.shape[0] == L.shape[1] and bandwidth(L)[1] == 0:
+        mapped: Array = blas.strmm(1.0, L.T, rotated.T).T
+        return mapped
+    return rotated @ L
 
 
 def _weights(data: Moments, n: int, plain: bool) -> Array:
@@ -249,7 +263,9 @@ def _weights(data: Moments, n: int, plain: bool) -> Array:
     rest = np.array(PATH) * unit(data, n)
     variance = data.trace / (float(data.counts.sum()) * directions(data, n))
     if variance > 0 and not 1 / NEAR_UNIT < variance < NEAR_UNIT:
-        rest = np.sort(np.append(rest, variance * rest))
+        scaled = variance * rest
+        apart = np.abs(np.log(rest[:, None] / scaled)).min(axis=1) > np.log(CLOSE)
+        rest = np.sort(np.append(scaled, rest[apart]))
     return np.append(first, rest) if plain or first > 0 else rest
 
 

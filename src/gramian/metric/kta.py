@@ -13,6 +13,7 @@ from gramian.common.parameters import one_of
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
 from gramian.metric._few_columns import maps_of
+from gramian.metric._input import canonical_labels
 from gramian.metric._partial_fit import PartialFit
 from gramian.metric._selection import least_weight, projected, raw_keys, unit, weigh
 from gramian.metric._view import KernelMetricLearner
@@ -102,7 +103,10 @@ class KTA(KernelMetricLearner, PartialFit):
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
-        X, classes, weights, _ = self._in_order(X, classes, weights)
+        order: NDArray[np.integer] = np.arange(classes.size)
+        if self.lam == "auto":  # held-out samples do not depend on the order of the rows
+            order, number = canonical_labels(X, classes, weights)
+            classes = number[classes]
         view = self._view(X, center=self.center)
         # The coordinates of a span are centred for equal weights.
         center = self.center and not (view.centered and weights is None)
@@ -110,7 +114,7 @@ class KTA(KernelMetricLearner, PartialFit):
             view.X, classes, center=center, near=self.center, weights=weights, device=self.device
         )
         device = self.device if votes_on is None else votes_on
-        self.lam_ = self._weight(view, data, classes, center, weights, units, device)
+        self.lam_ = self._weight(view, data, classes, center, weights, order, units, device)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
         self._solve(problem, data.gram, view.matrix, self._first(view, data), maps_of(data))
         return self
@@ -131,6 +135,7 @@ class KTA(KernelMetricLearner, PartialFit):
         classes: Any,
         center: bool,
         weights: Array | None,
+        order: Any,
         units: float | None,
         device: Any,
     ) -> float:
@@ -143,16 +148,16 @@ class KTA(KernelMetricLearner, PartialFit):
         mean = data.mean if center and data.mean is not None else np.zeros(data.order)
 
         def rows_of(rows: Any) -> Array:
-            chosen = view.X[rows]
+            chosen = view.X[order[rows]]
             return (chosen.toarray() if sp.issparse(chosen) else chosen) - mean
 
         try:
             self.path_ = weigh(
                 data,
-                classes,
-                raw_keys(view.X, data.spectrum[1][:, -1], mean),
+                classes[order],
+                raw_keys(view.X, data.spectrum[1][:, -1], mean)[order],
                 rows_of,
-                counted=weights,
+                counted=None if weights is None else weights[order],
                 regularizer=self.regularizer,
                 n_components=self.n_components,
                 rank=self._limit(data.order),
