@@ -799,7 +799,7 @@ def test_files_of_another_kind_are_refused_without_the_words_of_python(run, clas
     said = refused(run, "predict", "abc.csv", "--model", "abc.csv")
     assert "zip" not in said and "abc.csv is not a complete gramian model" in said
     classes.to_csv("abc.zip", index=False)
-    assert "abc.zip is a ZIP file without arrays: unpack it" in refused(run, "info", "abc.zip")
+    assert "abc.zip has no arrays in it: unpack a ZIP file" in refused(run, "info", "abc.zip")
 
 
 def test_counts_that_dominate_are_noted(run, folder):

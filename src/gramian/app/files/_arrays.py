@@ -87,7 +87,7 @@ def archive(source: Source) -> Iterator[Archive]:
         found = Archive(source.path, opened)
         if not found.names:
             raise FileError(
-                f"{source.path} is a ZIP file without arrays: unpack it, or write arrays with "
+                f"{source.path} has no arrays in it: unpack a ZIP file, and write arrays with "
                 "numpy.savez"
             )
         yield found
