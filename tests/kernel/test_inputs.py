@@ -48,11 +48,12 @@ def test_masked_samples_are_refused(learner):
     "labels",
     [
         np.ma.masked_array(Y, PARTIAL < 0),
+        np.where(PARTIAL < 0, np.nan, PARTIAL),
         slow(np.array([None if y < 0 else y for y in PARTIAL], dtype=object)),
         slow(np.array([pd.NA if y < 0 else y for y in PARTIAL], dtype=object)),
         np.array([None if y < 0 else "abc"[y] for y in PARTIAL], dtype=object),
     ],
-    ids=["masked", "None", "NA", "None among words"],
+    ids=["masked", "NaN", "None", "NA", "None among words"],
 )
 @FROM_LABELS
 def test_a_label_that_is_missing_is_unknown(learner, labels):

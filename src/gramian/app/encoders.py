@@ -46,12 +46,7 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.feature_names_in_ = np.asarray([str(name) for name in names], dtype=object)
         self.n_features_in_ = np.asarray(X, dtype=object).shape[1]
         columns = np.asarray(X, dtype=object).T
-        called = (
-            [f"column {k}" for k in range(len(columns))]
-            if names is None
-            else list(map(repr, names))
-        )
-        self.first_ = list(map(first_number, columns, called))
+        self.first_ = list(map(first_number, columns, _called(X, len(columns))))
         self._numbers(X)
         return self
 
@@ -61,8 +56,14 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._numbers(X)
 
     def _numbers(self, X: Any) -> NDArray[np.float64]:
-        columns = zip(np.asarray(X, dtype=object).T, self.first_, strict=True)
-        return np.array([[days(cell, first) for cell in cells] for cells, first in columns]).T
+        columns = np.asarray(X, dtype=object).T
+        read = []
+        for cells, first, name in zip(columns, self.first_, _called(X, len(columns)), strict=True):
+            try:
+                read.append([days(cell, first) for cell in cells])
+            except ValueError as reason:
+                raise ValueError(f"{name}: {reason}") from None
+        return np.array(read).T
 
     def _to_store(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -74,3 +75,9 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if name in state:
                 setattr(made, name, state[name])
         return made
+
+
+def _called(X: Any, size: int) -> list[str]:
+    """The names of columns in messages."""
+    names = getattr(X, "columns", None)
+    return [f"column {k}" for k in range(size)] if names is None else list(map(repr, names))

@@ -299,6 +299,11 @@ def read(path: Path, kind: str) -> Any:
                 return _content(archive, path, kind, os.fstat(file.fileno()).st_size)
         except StoredFileError:
             raise
+        except zipfile.BadZipFile as reason:
+            raise StoredFileError(
+                f"{path} is not a complete gramian {kind}: name another file, or save or copy it "
+                "again"
+            ) from reason
         except Exception as reason:  # a hostile file can raise anything
             raise StoredFileError(
                 f"{path} is not a complete gramian {kind} ({reason}): save or copy it again"

@@ -83,7 +83,7 @@ class LinkedKernel(
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             Or the affinities or the Laplacian of the samples, depending on `affinity`.
-        y : labels of shape (n_samples,), −1 if unknown, optional
+        y : labels of shape (n_samples,), −1 or NaN if unknown, optional
         must_link, cannot_link : index pairs of shape (p, 2), optional
             Integers number the samples from 0; strings are labels of the index of the frame X.
         links : sparse matrix of shape (n_samples, n_samples), optional

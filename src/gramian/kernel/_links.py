@@ -220,7 +220,7 @@ def _from_labels(y: ArrayLike | None, n: int, order: Pairs) -> tuple[Pairs, Arra
 
 
 def known_labels(y: ArrayLike, n: int) -> Pairs:
-    """Labels as 0, 1, …, and −1 if unknown: -1, "", masked or None."""
+    """Labels as 0, 1, …, and −1 if unknown: -1, "", masked, NaN or None."""
     given = column_or_1d(y)
     if given.shape != (n,):
         raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
@@ -247,10 +247,12 @@ def renamed(labels: Pairs, order: Pairs) -> Pairs:
 
 
 def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of labels that are masked, or None, NaN or NA among Python objects."""
+    """Mask of labels that are masked, NaN, or None or NA among Python objects."""
     gaps = np.zeros(given.size, dtype=bool)
     if isinstance(y, np.ma.MaskedArray):
         gaps |= np.ma.getmaskarray(y).ravel()
+    if given.dtype.kind == "f":
+        gaps |= np.isnan(given)
     if given.dtype == object:
         gaps |= np.array([is_missing(label) for label in given.tolist()], dtype=bool)
     return gaps

@@ -165,7 +165,10 @@ class SolverTable:
 
 
 def available() -> SolverTable:
-    """Every solver: its name, a summary and the problems it accepts."""
+    """The solvers of problems without constraints: name, summary and the problems they accept.
+
+    `gramian.constrained.METHODS` contains those of problems with linear constraints.
+    """
     return SolverTable(tuple((s.name, s.summary, s.accepts) for s in SOLVERS.values()))
 
 

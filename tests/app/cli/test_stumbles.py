@@ -20,6 +20,8 @@ from gramian.app.cli.exits import HEARD
 from gramian.app.cli.progress import Display, shown
 from gramian.app.cli.run import Run
 from gramian.app.dates import days
+from gramian.app.encoders import DateEncoder
+from gramian.app.files import read_table
 from gramian.app.verdict import (
     beyond_chance,
     verdict_of_completion,
@@ -406,8 +408,8 @@ def test_columns_are_left_out_several_at_once(run, messy):
 
 
 def test_categories_and_dates_are_encoded_inside_the_model(run, messy):
-    line = ("metric", "messy.csv", "--label", "class", "--id", "name", "--model", "m")
-    assert answer(run, *line, "--encode", "all")["features"] == 5
+    line = ("metric", "messy.csv", "--label", "class", "--id", "name", "--no-verdict")
+    assert answer(run, *line, "--encode", "all", "--model", "m")["features"] == 5
     messy.drop(columns="class").iloc[:9, ::-1].to_csv("new.csv", index=False)
     status, out, err = run("predict", "new.csv", "--model", "m", "--id", "name", "--proba")
     assert status == 0 and err == ""
@@ -724,3 +726,95 @@ def test_columns_are_encoded_by_number_where_they_have_no_names(run, machines):
     status, out, _ = run("predict", "new.csv", "--model", "m.gramian")
     assert status == 0 and len(out.split()) == 61
     assert "no column '9'" in refused(run, *line, "--encode", 9)
+
+
+# --- a newcomer's hour -----------------------------------------------------------------
+
+
+@pytest.fixture
+def classes(folder):
+    """Thirty rows of three classes in abc.csv."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=list("ab")).assign(
+        c=["x", "y", "z"] * 10
+    )
+    frame.to_csv("abc.csv", index=False)
+    return frame
+
+
+def test_time_to_read_a_wide_table_is_linear_in_its_columns(folder):
+    for name, size in (("few.csv", 100), ("many.csv", 800)):
+        frame = pd.DataFrame(np.ones((3, size)), columns=[f"g{k}" for k in range(size)])
+        frame.to_csv(name, index=False)
+
+    def seconds(name):
+        times = []
+        for _ in range(3):
+            started = time.process_time()
+            read_table(name)
+            times.append(time.process_time() - started)
+        return min(times)
+
+    assert seconds("many.csv") < 24 * seconds("few.csv")  # 8 times the columns; 64 if quadratic
+
+
+def test_entries_whose_squares_overflow_are_refused_with_the_file(run, classes):
+    classes.assign(a=classes.a * 1e300).to_csv("huge.csv", index=False)
+    said = refused(run, "metric", "huge.csv", "--label", "c")
+    assert "the entries of huge.csv are too large" in said
+
+
+@pytest.mark.parametrize("count", [-3, 0, 30])
+def test_neighbors_out_of_range_are_refused_with_the_range(run, classes, count):
+    said = refused(run, "metric", "abc.csv", "--label", "c", "--neighbors", count)
+    assert f"--neighbors must be from 1 to 29, got {count}" in said
+
+
+def test_classes_of_the_test_file_that_the_fit_lacks_are_noted(run, classes):
+    classes[:6].assign(c=["x", "y", "new", "new", "z", "x"]).to_csv("test.csv", index=False)
+    line = ("metric", "abc.csv", "--label", "c", "--method", "kta", "--test", "test.csv")
+    status, _, err = run(*line)
+    assert status == 0
+    assert "2 rows of classes that are not in the fit count as errors: new" in " ".join(err.split())
+
+
+def test_id_and_label_cannot_be_one_column(run, classes):
+    said = refused(run, "metric", "abc.csv", "--label", "c", "--id", "c")
+    assert "--id and --label are the same column, c" in said
+
+
+def test_more_classes_than_clusters_are_noted(run, classes):
+    status, _, err = run("cluster", "abc.csv", "--label", "c", "--clusters", 2, "--no-verdict")
+    assert status == 0 and "'c' has 3 classes, more than --clusters 2" in err
+
+
+def test_titles_cannot_be_the_items(run, folder):
+    ratings().to_csv("stars.csv", index=False)
+    item = ratings().columns[1]
+    said = refused(run, "complete", "stars.csv", "--titles", item)
+    assert f"--titles {item} is the column of items" in said
+
+
+def test_files_of_another_kind_are_refused_without_the_words_of_python(run, classes):
+    said = refused(run, "predict", "abc.csv", "--model", "abc.csv")
+    assert "zip" not in said and "abc.csv is not a complete gramian model" in said
+    classes.to_csv("abc.zip", index=False)
+    assert "abc.zip has no arrays in it: unpack a ZIP file" in refused(run, "info", "abc.zip")
+
+
+def test_counts_that_dominate_are_noted(run, folder):
+    user, item = np.divmod(np.arange(60), 6)
+    frame = pd.DataFrame({"user": user, "item": item, "plays": 2 + np.arange(60) % 5})
+    line = ("complete", "plays.csv", "--method", "implicit", "--lam", 3, "--no-verdict")
+    for largest, noted in ((9, False), (5000, True)):
+        frame.assign(plays=np.where(np.arange(60) == 3, largest, frame.plays)).to_csv(
+            "plays.csv", index=False
+        )
+        status, _, err = run(*line)
+        assert status == 0 and ("1250 times the median" in err) == noted
+
+
+def test_a_bad_date_is_refused_with_its_column():
+    dates = DateEncoder().fit(pd.DataFrame({"day": ["2024-05-31"], "paid": ["2024-06-01"]}))
+    with pytest.raises(ValueError, match=r"^'paid': 'soon' is no date"):
+        dates.transform(pd.DataFrame({"day": ["2024-05-31"], "paid": ["soon"]}))

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from gramian.app.cli.links import links_of
 from gramian.app.cli.names import free
 from gramian.app.cli.options import FILE, Source, option, out_option, plot_option, source_options
-from gramian.app.cli.output import bad_input, show
+from gramian.app.cli.output import bad_input, note, show
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import keep_page, open_option, prepared_samples, serve
 from gramian.app.cli.run import Run, draw, run_options
@@ -73,6 +73,8 @@ def cluster(
     given.note_scales()
     with bad_input():
         names, codes = (None, None) if y is None else known_labels(y)
+        if names is not None and clusters is not None and len(names) > clusters:
+            note(f"{source.label!r} has {len(names)} classes, more than --clusters {clusters}")
         model = given.prepared(
             METHODS[method](n_clusters=clusters, n_neighbors=neighbors, **run.parameters())
         )

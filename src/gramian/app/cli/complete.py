@@ -30,6 +30,9 @@ METHODS: dict[str, Any] = {
 THERE = {"nuclear": "NuclearCompletion", "mmmf": "MMMF"}
 """The methods that run on a cluster, and their estimators in `gramian.dask`."""
 
+WIDE = 100
+"""The largest count in units of the median above which counts are said to dominate."""
+
 CONNECT = "10 s"
 """Time limit for the connection to a scheduler."""
 
@@ -74,8 +77,9 @@ def complete(
     model stores the names or positions of the columns, by which `gramian predict` finds them in
     other files.
 
-    Without --tol the fit stops when the error on a held-out tenth of the ratings no longer
-    decreases; --tol 1e-4 continues to the certified optimum.
+    Without --tol a fit of 20,000 ratings or more stops when the error on a held-out tenth of them
+    no longer decreases; --tol 1e-4 continues to the certified optimum. Fewer ratings are always
+    fitted to it.
 
     --model saves the model for `gramian predict` and `gramian recommend`; --out writes the ratings
     with the fitted values.
@@ -109,6 +113,11 @@ def complete(
         note(
             f"every rating is {values[0]:g}, which any constant predicts: for clicks or purchases "
             "use --method implicit"
+        )
+    if method == "implicit" and values.max() > WIDE * np.median(values) > 0:
+        note(
+            f"the largest count is {values.max() / np.median(values):.0f} times the median, and "
+            "the largest dominate: their logarithms may be better"
         )
     if rows.size > 1 and np.unique(rows).size == rows.size:
         note("every user has one rating only: are these the right columns? --columns names them")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
+from gramian.app.cli.names import counted, listed
 from gramian.app.cli.options import FILE, Source, option, out_option, source_options
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
@@ -98,7 +99,7 @@ def metric(
     X, y = given.X, classes_of(given)
     _refuse_names(given, y)
     if not 1 <= neighbors < len(y):
-        raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
+        raise click.UsageError(f"--neighbors must be from 1 to {len(y) - 1}, got {neighbors}")
     refuse_one_array(out, [*given.ids, given.label])
     with bad_input():
         model = given.prepared(METHODS[method](n_components=components, **run.parameters()))
@@ -115,7 +116,9 @@ def metric(
             other = samples(
                 replace(source, file=test, format=ReadOptions(), encode=list(given.encoded))
             )
-            wrong = wrong_rows(model, X, y, _alike(other, X), classes_of(other), neighbors)
+            known = classes_of(other)
+            _note_new_classes(test, known, y)
+            wrong = wrong_rows(model, X, y, _alike(other, X), known, neighbors)
             verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", kept)
             names = ("test_error_before", "test_error_after")
             tested = dict(zip(names, wrong.mean(axis=0).tolist(), strict=True))
@@ -186,6 +189,17 @@ def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
         raise click.ClickException(
             f"{given.source.file}: every row has a class of its own in {given.label!r}, so there "
             "is nothing to learn from it: name a column of classes with --label"
+        )
+
+
+def _note_new_classes(test: Path, known: NDArray[Any], y: NDArray[Any]) -> None:
+    """Note the classes of a test file that cannot be predicted."""
+    new = sorted(set(known.astype(str).tolist()) - set(y.astype(str).tolist()))
+    if new:
+        rows = int(np.isin(known.astype(str), new).sum())
+        note(
+            f"{test}: {counted(rows, 'row')} of classes that are not in the fit count as errors: "
+            f"{listed(new)}"
         )
 
 

@@ -196,6 +196,8 @@ def titles_of(
         if columns is None:
             raise click.UsageError("--titles COLUMN requires one rating per line: name a file")
         pair = [str(columns[1]), given]
+        if pair[0] == given:
+            raise click.UsageError(f"--titles {given} is the column of items: name another")
         format = replace(format, header=header.named)
     elif Path(given).exists():
         file, format = Path(given), ReadOptions()

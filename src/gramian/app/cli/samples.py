@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gramian.app.cli.names import by_name, columns_in, counted, free, listed
 from gramian.app.cli.options import Source
-from gramian.app.cli.output import note
+from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.text_columns import kind_of, read_with_texts
 from gramian.app.encoders import DateEncoder
 from gramian.app.files import (
@@ -30,6 +30,7 @@ from gramian.app.files import (
     read_column,
     read_header,
 )
+from gramian.arrays.samples import check_size
 from gramian.common import clock
 
 ROW = "row"
@@ -96,6 +97,8 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     """Read samples and handle missing cells; labels may be missing if `unknown`."""
     file, missing = source.file, source.missing
     clock.phase(f"reading {file}")
+    if source.label is not None and source.label == source.ids:
+        raise click.UsageError(f"--id and --label are the same column, {source.label}")
     named = [name for name in (source.label, source.ids) if name is not None]
     given = [*source.drop, *source.encode, *named]
     header = read_header(file, format=source.format, expected=[*given, *columns_in(given, ())])
@@ -108,6 +111,8 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     table = read_with_texts(source, unknown or missing == "drop")
     names = {} if source.ids is None else {source.ids: read_column(file, source.ids, source.format)}
     kinds = {name: kind_of(source, name, cells) for name, cells in table.texts.items()}
+    with bad_input():
+        check_size(table.X, str(file), least=0.0)
     X, y = with_texts(table, there), table.y
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]

@@ -86,7 +86,10 @@ def archive(source: Source) -> Iterator[Archive]:
             opened = zipfile.ZipFile(file)
         found = Archive(source.path, opened)
         if not found.names:
-            raise FileError(f"{source.path} has no arrays in it: write it with numpy.savez")
+            raise FileError(
+                f"{source.path} has no arrays in it: unpack a ZIP file, and write arrays with "
+                "numpy.savez"
+            )
         yield found
 
 

@@ -172,10 +172,12 @@ class TextFrame:
                 f"{self.path} has {rows:,} or {len(frame):,} rows, depending on how its quotes and "
                 "blanks are read: write it again with plain quotes"
             )
+        series = dict(frame.items())  # to delete columns of the frame takes quadratic time
+        del frame
         found: dict[int, Values] = {}
         for column in dict.fromkeys(columns):  # texts take much memory: one column at a time
             decimal = "." if column in texts else self.decimal
-            values = _values(frame.pop(step * column), decimal)
+            values = _values(series.pop(step * column), decimal)
             found[column] = compact(values) if column in as_ids else values
         return [found[column] for column in columns]
 

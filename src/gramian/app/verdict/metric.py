@@ -28,7 +28,10 @@ from gramian.neighbours import nearest
 Array = NDArray[np.floating]
 
 FOLDS = 5
-"""Number of folds; only one is held out if a fit takes more than `QUICK` seconds."""
+"""Number of folds; fewer are held out if all would take more than `FOLD_SECONDS`."""
+
+FOLD_SECONDS = 20.0
+"""Time limit of all folds."""
 
 MOST_ASKED = 5000
 """Rows that k-NN predicts at most, chosen at random if there are more."""
@@ -42,10 +45,9 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
     A fold is held out from everything: the steps before the metric, the choice of its weight, the
     metric and the neighbours. If the model kept Euclid's metric, the error is that of Euclid's
     metric in all folds, since this is what the model does with new samples. At most `MOST_ASKED`
-    rows are predicted; the only sample of a class is never held out. All folds are held out if the
-    fit (which took `seconds`) or that to the first fold took at most `QUICK` seconds and the time
-    limit permits; otherwise one. The first fit of a process includes compilation, so it can take
-    much longer than those of the folds.
+    rows are predicted; the only sample of a class is never held out. Folds are held out until a
+    further one would exceed `FOLD_SECONDS` or the time limit. If the fit took more than `QUICK`
+    `seconds`, each fold predicts up to `MOST_ASKED` rows.
     """
     y = np.asarray(y)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -57,11 +59,12 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
     wrong: list[Array] = []
     plain = 0
     parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several])
-    quick = kept or seconds <= QUICK
+    asked = MOST_ASKED // folds if kept or seconds <= QUICK else MOST_ASKED
     learner = before(model) if kept else model
+    started = clock.now()
     for held_out in [several[part] for _, part in parts]:
         train = np.setdiff1d(np.arange(len(y)), held_out)
-        test = some(held_out, MOST_ASKED // (folds if quick else 1))
+        test = some(held_out, asked)
         begun = clock.now()
         clock.phase("the verdict on held-out rows")
         try:
@@ -70,10 +73,10 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
             return untested(f"the model cannot be fitted to a part of the rows ({reason})")
         plain += again is not None and keeps_euclid(again)
         wrong.append(wrong_rows(again, _rows(X, train), y[train], _rows(X, test), y[test], k, kept))
-        took = clock.now() - begun
-        if not quick and (took > QUICK or clock.left() < 2 * folds * took):
+        ended = clock.now()
+        left = min(FOLD_SECONDS - (ended - started), clock.left() / 2)
+        if not kept and ended - begun > left:
             break
-        quick = True
     where = f"{len(wrong)} of {folds} folds"
     if plain and not kept:
         where += f", of which {plain} kept Euclid's metric"
