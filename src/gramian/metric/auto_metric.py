@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.common import clock
 from gramian.common.parameters import TOLERANCE
+from gramian.estimators.candidates import CandidatePath
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
-from gramian.metric._choice import CandidatePath, Learner, choose_learner
+from gramian.metric._choice import Learner, choose_learner
 from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner
 from gramian.metric._view import by_keys, principal_view
 from gramian.metric.class_collapse import ClassCollapse
