@@ -103,6 +103,7 @@ def candidate_path(
     settings: Sequence[float],
     seconds: Sequence[float] | None = None,
     table_of: Callable[[Any], Array] | None = None,
+    by: str = "learning",
 ) -> CandidatePath:
     """The path of a table of losses, with a row for each candidate; the first is the baseline.
 
@@ -117,6 +118,7 @@ def candidate_path(
         measure,
         size,
         names[0],
+        by,
         names=names,
         settings=np.array(settings),
         standard_errors=(table - table[0]).std(axis=1) / np.sqrt(size),
