@@ -125,6 +125,15 @@ def test_embed(run, folder):
     )
 
 
+def test_embed_notes_variance_that_few_dimensions_lack(run, folder):
+    noise = np.random.default_rng(0).normal(size=(40, 6))
+    pd.DataFrame(noise).to_csv("noise.csv", index=False)
+    assert "--method layout shows" in run("embed", "noise.csv", "--neighbors", 20)[2]
+    line = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0)})
+    line.to_csv("line.csv", index=False)
+    assert "--method layout shows" not in run("embed", "line.csv")[2]
+
+
 def test_embed_selects_the_number_of_dimensions_by_variance(run, folder):
     facts = answer(run, "embed", "points.csv", "--components", "auto", "--out", "places.csv")
     assert pd.read_csv("places.csv").shape == (120, len(facts["variance_kept"]))
