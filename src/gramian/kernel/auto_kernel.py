@@ -55,7 +55,7 @@ class AutoKernel(LinkedKernel):
     baseline is used.
 
     With fewer than 20 links of a kind, or more than 2,000 samples, the baseline is used without a
-    selection.
+    selection. `add_links` keeps the learner.
 
     Parameters
     ----------

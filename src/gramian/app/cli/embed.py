@@ -39,7 +39,7 @@ KEPT = 0.8
 
 
 @click.command(cls=Writing)
-@source_options("Colours the picture; guides colored-mvu.")
+@source_options("Colours the picture; guides colored-mvu and layout.")
 @option("--method", list(METHODS), "mvu: keeps distances; layout: separates clusters, for display.")
 @option("--components", "N", 'Dimensions, or "auto" for 95 % of the variance.', default="2")
 @option("--neighbors", int, "Number of neighbours.  [default: 6; layout: 7]")
