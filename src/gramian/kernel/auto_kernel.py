@@ -137,7 +137,7 @@ links_met_ :
     def _candidate(self, kind: type[LinkedKernel], shrinkage: float | str) -> Any:
         """A learner with these parameters, and the samples, the graph and the links of the fit."""
         given = self.get_params(deep=False)
-        learner = kind(**{**given, "shrinkage": shrinkage})
+        learner: Any = kind(**{**given, "shrinkage": shrinkage})
         vars(learner).update({name: one for name, one in vars(self).items() if name not in given})
         learner._prepare()
         return learner
