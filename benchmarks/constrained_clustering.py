@@ -23,7 +23,7 @@ from benchmarks._models import random_pairs
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 from gramian.graph import neighbor_graph
-from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.kernel import NPKL, PCP, AutoKernel, RegPCP
 
 TITLE = "Clustering with must-link and cannot-link pairs: accuracy against their number"
 PAPER = "SQLP (Wu 2011), Sections 3.1.2 and 3.4, for PCP and RegPCP; BiS eq. (4) for NPKL"
@@ -45,6 +45,7 @@ SEEDS = 2
 
 FEW_WAVES = 15
 OURS: dict[str, Any] = {
+    "AutoKernel": AutoKernel,
     "NPKL": NPKL,
     "NPKL, merged": lambda **options: NPKL(merge=True, **options),
     "PCP": PCP,

@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs, make_s_curve
 
 from gramian.arrays import threads
 from gramian.common import clock
-from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.kernel import NPKL, PCP, AutoKernel, RegPCP
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import (
     KTA,
@@ -74,7 +74,7 @@ ESTIMATORS = [
     slow(AutoMetric, labelled),
     *((kind, labelled) for kind in (KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric)),
     (ClassCollapse, labelled),
-    *((kind, linked) for kind in (NPKL, PCP, RegPCP)),
+    *((kind, linked) for kind in (NPKL, PCP, RegPCP, AutoKernel)),
     *((kind, lambda: curved()[:1]) for kind in (MVU, NeighborLayout, RegMVU)),
     (ColoredMVU, curved),
 ]

@@ -11,7 +11,16 @@ from sklearn.base import clone
 import gramian as gm
 from gramian.arrays.samples import with_short_indices
 from gramian.constraints import local_pairs, local_triplets, random_pairs
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric import (
+    KTA,
+    LMNN,
+    ClassCollapse,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    MetricClassifier,
+    TripletMetric,
+)  # fmt: skip
 from tests.slow import slow_among, slow_except
 
 LEARNERS = {
@@ -167,11 +176,58 @@ def test_samples_of_a_huge_unit_are_learned_from(learner):
     assert np.all(np.isfinite(mapped)) and np.any(mapped != 0)
 
 
-def test_warns_of_unknown_labels():
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    known = np.arange(40) % 2
-    with pytest.warns(UserWarning, match="y is -1 for 10 of 40 samples"):
-        KTA(lam=0.1).fit(X, np.where(np.arange(40) % 4 == 0, -1, np.arange(40) % 4))
+SOME = np.where(np.arange(len(Y)) % 4 == 0, -1, Y)
+"""Labels of three samples in four."""
+
+
+SEMI = [
+    KTA(),
+    LinearSeparation(),
+    ClassCollapse(ridge=0.1, n_components=1),
+    DMLEig(shrinkage=0.5),
+    MetricClassifier(metric=KTA(lam=0.1)),
+]
+
+
+@pytest.mark.parametrize("learner", SEMI, ids=lambda learner: type(learner).__name__)
+def test_samples_of_unknown_class_are_left_out(learner):
+    known = SOME != -1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KTA(lam=0.1).fit(X, 2 * known - 1)
+        found = clone(learner).fit(X, SOME)
+        expected = clone(learner).fit(X[known], SOME[known])
+    np.testing.assert_array_equal(found.classes_, np.unique(Y))
+    if isinstance(learner, MetricClassifier):
+        np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+    else:
+        np.testing.assert_allclose(found.components_, expected.components_, atol=1e-12)
+
+
+def test_weights_of_samples_of_unknown_class_are_left_out():
+    weights, known = 1.0 + np.arange(len(Y)) % 3, SOME != -1
+    found = KTA(lam=0.1, class_weight="balanced").fit(X, SOME, weights)
+    expected = KTA(lam=0.1, class_weight="balanced").fit(X[known], SOME[known], weights[known])
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-12)
+
+
+def test_chunks_with_samples_of_unknown_class():
+    found, known = KTA(lam=0.1), SOME != -1
+    for part in (slice(0, 30), slice(30, 60)):
+        found.partial_fit(X[part], SOME[part])
+    expected = KTA(lam=0.1).fit(X[known], SOME[known])
+    M, N = found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix()
+    np.testing.assert_allclose(M, N, atol=1e-8)
+
+
+def test_minus_one_beside_one_class_or_another_negative_one_is_a_class():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for y in (2 * (Y > 0) - 1, Y - 2):
+            np.testing.assert_array_equal(KTA(lam=0.1).fit(X, y).classes_, np.unique(y))
+
+
+def test_warns_if_minus_one_may_be_a_class():
+    with pytest.warns(UserWarning, match="if -1 is a class") as said:
+        found = KTA(lam=0.1).fit(X, Y - 1, np.ones(len(Y)))
+    np.testing.assert_array_equal(found.classes_, [0, 1])
+    assert len(said) == 1

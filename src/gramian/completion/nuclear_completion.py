@@ -58,7 +58,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     biases : bool
         Whether the model has offsets b and c and the mean.
     bias_ridge : float
-        κ: offsets shrink as if each row and column had κ more entries equal to the mean.
+        κ: offsets shrink as if each row and column had κ more entries equal to the mean. Where
+        rows differ more than their entries, as users' counts of plays do, a smaller κ is better.
     weight_power : float
         α of A = diag((count/mean count)^α), and B likewise: 0 is the plain nuclear norm.
     rank : int, optional
@@ -116,7 +117,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     """
 
     biases: bool = True
-    bias_ridge: float = 5.0
+    bias_ridge: float = 2.0
     bounds: Any = "auto"
     feature_weight: float = 0.03
 

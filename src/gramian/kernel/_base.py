@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric
 
 from gramian.arrays.samples import with_short_indices
+from gramian.common import clock
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
 from gramian.estimators import plotting
@@ -26,7 +27,7 @@ from gramian.kernel._held_out import HeldOutLinks, unit_rows
 from gramian.kernel._links import UNKNOWN, gather, known_labels, row_names
 from gramian.neighbours import nearest
 from gramian.problem import Problem
-from gramian.result import Result
+from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
 
@@ -241,8 +242,11 @@ class LinkedKernel(
         both = np.sqrt(1 - self.shrinkage_) * unit_rows(factor)
         return np.hstack([both, np.sqrt(self.shrinkage_) * unit_rows(waves)])
 
-    def _minimize(self, problem: Problem, init: Array | None) -> Result:
-        return solve(self, problem, init, rank=self.rank)
+    def _minimize(self, problem: Problem, init: Array | None, **changes: Any) -> Result:
+        result = solve(self, problem, init, rank=self.rank, **changes)
+        if result.status is Status.INTERRUPTED:
+            clock.interrupt()  # later phases end as well
+        return result
 
     def _laplacian(self, X: Any) -> sp.csr_array:
         if self.affinity == "precomputed_laplacian":

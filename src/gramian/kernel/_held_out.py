@@ -156,11 +156,15 @@ class HeldOutLinks:
         return self._learn(None)[1]
 
     def _folds(self) -> NDArray[np.integer]:
-        """The fold of each link, independent of the order and the names of the samples."""
+        """The fold of each link, independent of the order and the names of the samples.
+
+        Links of a kind are divided evenly.
+        """
         ranks = np.argsort(canonical_order(self.laplacian_))
         ends = np.sort(ranks[self.links_.pairs], axis=1)
+        order = np.lexsort((ends[:, 1], ends[:, 0], self.links_.targets))
         found = np.empty(len(ends), dtype=int)
-        found[np.lexsort((ends[:, 1], ends[:, 0]))] = np.arange(len(ends)) % FOLDS
+        found[order] = np.arange(len(ends)) % FOLDS
         return found
 
     def _misplaced(self, setting: float, held: NDArray[np.bool_]) -> list[Array]:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.common.parameters import ABOVE_ZERO
-from gramian.estimators.fitting import solve
 from gramian.estimators.parameters import with_parameters
 from gramian.kernel.npkl import Penalised
 from gramian.problems.kernel import pcp_to
@@ -75,7 +74,7 @@ path_, links_met_ :
         start = None if start is None else merge.coordinates(start)
         # The solver's tolerance bounds ‖Z − T‖/2 over the constraints.
         tol = min(self.tol, 0.5 * self.max_violation)
-        result = solve(self, problem, start, rank=self.rank, tol=tol)
+        result = self._minimize(problem, start, tol=tol)
         factor = merge.factor(result.factor)
         self.smoothness_ = float(np.sum(factor * (self.laplacian_ @ factor)))
         return result, factor

@@ -26,6 +26,7 @@ from gramian.metric._input import (
     canonical_labels,
     check_triplets,
     in_content_order,
+    labelled_rows,
     marks,
     refuse_continuous,
     sorted_pairs,
@@ -103,7 +104,7 @@ class MetricLearner(
         return tags
 
     def _labelled(self, X: Any, y: Any) -> tuple[Any, Indices]:
-        """Validated samples and class indices; sets `classes_`."""
+        """Validated samples of known class and their class indices; sets `classes_`."""
         refuse_masked(X, "X")
         if y is not None:
             refuse_odd_labels(y)
@@ -117,7 +118,10 @@ class MetricLearner(
                 ensure_min_samples=2,
             )
         refuse_continuous(y)
-        warn_of_unknown(y)
+        known = labelled_rows(y)
+        warn_of_unknown(y, known)
+        if not known.all():
+            X, y = X[known], y[known]
         self._sweeps = sweeps_for(X)
         X = ready(X)
         self._forget("threshold_", "same_values_", "moments_", "seen_")
@@ -141,9 +145,12 @@ class MetricLearner(
         return chosen_rows(X, order), number[classes[order]], weights, order
 
     def _weighed(
-        self, X: Any, classes: Indices, sample_weight: Any
+        self, X: Any, classes: Indices, sample_weight: Any, y: Any
     ) -> tuple[Any, Indices, Array | None]:
-        """The samples of positive weight, their classes and weights (with `class_weight`)."""
+        """The samples of positive weight, their classes and weights (with `class_weight`).
+
+        `sample_weight` has a number for each label in y, including unknown ones.
+        """
         class_weight = self.get_params(deep=False)["class_weight"]
         if sample_weight is None and class_weight is None:
             return X, classes, None
@@ -152,7 +159,8 @@ class MetricLearner(
                 f"sample_weight must be a number for each sample, got {sample_weight!r}: weights "
                 "of classes are the parameter class_weight"
             )
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        known = labelled_rows(y)
+        weights = _check_sample_weight(sample_weight, known, dtype=np.float64)[known]
         if np.any(weights < 0):
             row = int(np.argmax(weights < 0))
             raise ValueError(f"sample_weight[{row}] = {weights[row]:g} is negative: weights are "

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.common import clock
-from gramian.common.html import pyplot, shown_once
-from gramian.common.storage import storable
-from gramian.estimators.path import GAIN_IN_STANDARD_ERRORS, EvidencePath, difference
+from gramian.estimators.candidates import CandidatePath, candidate_path
+from gramian.estimators.path import GAIN_IN_STANDARD_ERRORS, difference
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
     NEIGHBOUR_SHARE,
@@ -34,84 +33,8 @@ Indices = NDArray[np.integer]
 Learner = ShrunkLearner | ClassCollapse
 Metrics = Callable[[Split], Candidates]
 
-PARTS = 10
-"""Parts of the held-out samples for the nested estimate."""
-
 ROUNDED = 1e-12
 """Differences of mean errors that are rounding."""
-
-
-@storable
-@dataclass(frozen=True)
-class CandidatePath(EvidencePath):
-    """The candidate learners, their held-out errors, and the chosen one.
-
-    `values` are the numbers of the candidates; the first is the Euclidean metric.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The learners.
-    settings : array
-        The selected shrinkage of each learner, or δ of `ClassCollapse`; for `KTA` λ in units of
-        1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
-    standard_errors : array
-        Standard errors of the differences from Euclid's error.
-    seconds : array
-        The time of the evaluation of each learner; 0 if it was not measured.
-    nested_error : float
-        An estimate of the error of the fitted metric that includes the selection: each part of the
-        samples is classified by the candidate selected on the other parts.
-    """
-
-    names: tuple[str, ...] = ()
-    settings: Array = ()  # type: ignore[assignment]
-    standard_errors: Array = ()  # type: ignore[assignment]
-    seconds: Array = ()  # type: ignore[assignment]
-    nested_error: float = float("nan")
-
-    @property
-    def name(self) -> str:
-        """The chosen learner."""
-        return self.names[self.chosen]
-
-    def __str__(self) -> str:
-        best = int(np.argmin(self.errors))
-        held = f"{self.measure} {{:.4g}} of {self.held_out} held out"
-        if self.gained:
-            first = (
-                f"{self.name} was taken: {held.format(self.errors[self.chosen])}, "
-                f"{self.nested_error:.4g} with the choice repeated, where {self.nothing} has "
-                f"{self.errors[0]:.4g}"
-            )
-        else:
-            first = (
-                f"nothing is gained by {self.by}: {self.nothing} is kept "
-                f"({held.format(self.errors[0])}, at best {self.errors[best]:.4g} with "
-                f"{self.names[best]})"
-            )
-        return "\n".join([first, *self._rows()])
-
-    def _rows(self) -> list[str]:
-        """A line for each candidate: error, its difference from Euclid's, seconds."""
-        width = max(map(len, self.names))
-        return [
-            f"  {name:{width}}  {error:7.4f}  ({error - self.errors[0]:+.4f} ± {doubt:.4f})"
-            + (f"  {taken:6.2f} s" if np.any(self.seconds) else "")
-            for name, error, doubt, taken in zip(
-                self.names, self.errors, self.standard_errors, self.seconds, strict=True
-            )
-        ]
-
-    def plot(self) -> Any:
-        """A figure of the held-out errors with their standard errors."""
-        figure, axes = pyplot().subplots(layout="constrained")
-        places = np.arange(len(self.names))
-        axes.errorbar(self.errors, places, xerr=self.standard_errors, fmt="o", capsize=3)
-        axes.axvline(self.errors[0], color="0.7", zorder=0)
-        axes.set_yticks(places, self.names)
-        axes.set(xlabel=f"{self.measure}, held out")
-        return shown_once(figure)
 
 
 @dataclass(frozen=True)
@@ -242,55 +165,11 @@ def _path(found: list[_Judged], plain: bool) -> CandidatePath:
         table(),
         lambda losses: _taken(losses, plain),
         NEIGHBOUR_SHARE,
-        names=tuple(one.name for one in found[1:]),
+        names=tuple(one.name for one in found),
         settings=[one.settings[one.best()] for one in found],
-        seconds=[one.seconds for one in found[1:]],
+        seconds=[one.seconds for one in found],
         table_of=table,
     )
-
-
-def candidate_path(
-    parameter: str,
-    table: Array,
-    choose: Callable[[Array], int],
-    measure: str,
-    *,
-    names: tuple[str, ...],
-    settings: Sequence[float],
-    seconds: Sequence[float] | None = None,
-    table_of: Callable[[Any], Array] | None = None,
-) -> CandidatePath:
-    """The path of a table of losses, whose first row is Euclid's metric and the others are named.
-
-    `table_of` gives the table with settings selected by some of the samples.
-    """
-    size = table.shape[1]
-    return CandidatePath(
-        parameter,
-        np.arange(len(table), dtype=float),
-        table.mean(axis=1),
-        choose(table),
-        measure,
-        size,
-        PLAIN,
-        names=(PLAIN, *names),
-        settings=np.array(settings),
-        standard_errors=(table - table[0]).std(axis=1) / np.sqrt(size),
-        seconds=np.array([0.0, *(np.zeros(len(names)) if seconds is None else seconds)]),
-        nested_error=nested_error(size, table_of or (lambda _: table), choose),
-    )
-
-
-def nested_error(
-    size: int, table_of: Callable[[Any], Array], choose: Callable[[Array], int]
-) -> float:
-    """The error of a choice: each part of the samples uses the row selected by the others."""
-    lost = np.empty(size)
-    for part in range(PARTS):
-        inside = np.arange(size) % PARTS == part
-        table = table_of(~inside)
-        lost[inside] = table[choose(table[:, ~inside])][inside]
-    return float(lost.mean())
 
 
 def _taken(losses: Array, plain: bool) -> int:

@@ -26,6 +26,9 @@ Indices = NDArray[np.integer]
 ROLES = ("anchor", "same", "other")
 NAMES = {2: "pairs", 3: "triplets"}
 
+UNKNOWN = -1
+"""The label of samples of unknown class."""
+
 BLOCK = 4_000_000
 """Number of elements of a block of differences."""
 
@@ -46,19 +49,25 @@ def refuse_continuous(y: NDArray[Any]) -> None:
         )
 
 
-def warn_of_unknown(y: NDArray[Any]) -> None:
-    """Warn if −1 is a label in addition to at least two others, none of which is negative.
+def labelled_rows(y: ArrayLike) -> NDArray[np.bool_]:
+    """Mask of the samples of known class; −1 marks the others, as in scikit-learn.
 
-    It often marks unknown labels, but −1, 0 and 1 may be classes as well.
+    −1 is a class if there are fewer than two others, or another negative one.
     """
     y = np.asarray(y)
-    if y.dtype.kind not in "iuf" or np.min(y) != -1:
-        return
-    others = np.unique(y[y != -1])
-    if others.size > 1:
+    everything = np.ones(y.shape, dtype=bool)
+    if y.dtype.kind not in "iuf" or np.min(y, initial=0) != UNKNOWN:
+        return everything
+    known: NDArray[np.bool_] = y != UNKNOWN
+    return known if np.unique(y[known]).size > 1 else everything
+
+
+def warn_of_unknown(y: NDArray[Any], known: NDArray[np.bool_]) -> None:
+    """Warn if the labels are 0, 1 and unknown: they look like the classes −1, 0 and 1."""
+    if not known.all() and np.unique(y[known]).tolist() == [0, 1]:
         warnings.warn(
-            f"y is -1 for {int(np.sum(y == -1))} of {y.size} samples, and -1 is learned as a class "
-            "of its own: if it marks samples of unknown class, leave them out (X[y != -1])",
+            f"y is -1 for {int(np.sum(~known))} of {y.size} samples, which are left out as samples "
+            "of unknown class: if -1 is a class, give it another name",
             stacklevel=4,
         )
 

@@ -23,7 +23,7 @@ from gramian.constraints import plainly
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._few_columns import maps_of_moments
-from gramian.metric._input import CLASS_WEIGHT, refuse_continuous
+from gramian.metric._input import CLASS_WEIGHT, labelled_rows, refuse_continuous
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 
@@ -43,7 +43,7 @@ class Update(MetricLearner):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         """
         self._check_parameters()
         seen = vars(self).get("seen_")
@@ -116,7 +116,7 @@ class PartialFit(MetricLearner):
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         classes : labels of all classes, optional
             Required in the first call unless its samples include all classes.
         """
@@ -132,8 +132,10 @@ class PartialFit(MetricLearner):
         labels = np.asarray(y)
         refuse_continuous(labels)
         if first:
-            self._begin_moments(X, np.unique(labels if classes is None else classes))
-        self._add(X, labels)
+            named = np.unique(labels if classes is None else classes)
+            self._begin_moments(X, named[labelled_rows(named)])
+        known = labelled_rows(np.append(self.classes_, labels))[self.classes_.size :]
+        self._add(X[known], labels[known])
         counts = self.moments_["counts"]
         if np.sum(counts > 0) > 1:
             self._check_sizes(int(counts.sum()))

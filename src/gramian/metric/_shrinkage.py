@@ -124,7 +124,7 @@ class ShrunkLearner(Update):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         """
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])

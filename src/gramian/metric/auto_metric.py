@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.common import clock
 from gramian.common.parameters import TOLERANCE
+from gramian.estimators.candidates import CandidatePath
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
-from gramian.metric._choice import CandidatePath, Learner, choose_learner
+from gramian.metric._choice import Learner, choose_learner
 from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner
 from gramian.metric._view import by_keys, principal_view
 from gramian.metric.class_collapse import ClassCollapse
@@ -82,7 +83,7 @@ class AutoMetric(MetricLearner):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         """
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])

@@ -176,7 +176,7 @@ class ClassCollapse(Update):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         """
         started = clock.now()
         X, classes = self._labelled(X, y)

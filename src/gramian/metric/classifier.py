@@ -77,7 +77,7 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         """
         k = whole_number(self.n_neighbors, "n_neighbors")
         self.metric_ = (AutoMetric() if self.metric is None else clone(self.metric)).fit(X, y)
@@ -86,9 +86,10 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             self.feature_names_in_ = names
-        mapped = self.metric_.transform(X)
-        self.neighbours_ = KNeighborsClassifier(min(k, len(mapped)), weights=self.weights)
-        self.neighbours_.fit(mapped, y)
+        mapped, classes = self.metric_.transform(X), np.asarray(y)
+        known = np.isin(classes, self.metric_.classes_)
+        self.neighbours_ = KNeighborsClassifier(min(k, int(known.sum())), weights=self.weights)
+        self.neighbours_.fit(mapped[known], classes[known])
         self.classes_ = self.neighbours_.classes_
         return self
 

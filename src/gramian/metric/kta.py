@@ -79,7 +79,7 @@ class KTA(KernelMetricLearner, PartialFit):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         sample_weight : array of shape (n_samples,), optional
             Multiplicities: the optimum with weight 2 is that with the row twice, with weight 0 that
             without the row, for a given `lam` (and γ of a kernel). Held-out samples of lam="auto"
@@ -101,7 +101,7 @@ class KTA(KernelMetricLearner, PartialFit):
         `votes_on` is the device of the search for held-out neighbours, default `device`.
         """
         X, classes = self._labelled(X, y)
-        X, classes, weights = self._weighed(X, classes, sample_weight)
+        X, classes, weights = self._weighed(X, classes, sample_weight, y)
         self._check(X.shape[0])
         order: NDArray[np.integer] = np.arange(classes.size)
         if self.lam == "auto":  # held-out samples do not depend on the order of the rows

@@ -76,7 +76,7 @@ class LMNN(TripletFits, LocalLearner):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,)
+        y : labels of shape (n_samples,), −1 if unknown
         """
         started = clock.now()
         super().fit(X, y)

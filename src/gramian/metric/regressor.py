@@ -18,13 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.arrays.samples import naming_text, refuse_masked
 from gramian.common import clock
 from gramian.common.parameters import COUNT, TOLERANCE, one_of
+from gramian.estimators.candidates import candidate_path
 from gramian.estimators.fitting import settle
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import earned
 from gramian.estimators.persistence import Kept
-from gramian.metric._choice import candidate_path
 from gramian.metric._evidence import (
     FEWEST,
+    PLAIN,
     Split,
     judged,
     per_sample,
@@ -203,7 +204,7 @@ class MetricRegressor(
             table,
             lambda losses: earned([losses]),
             f"squared error of {self.n_neighbors} nearest neighbours",
-            names=tuple(f"{kind} target, λ = {units:g}" for kind, units in candidates),
+            names=(PLAIN, *(f"{kind} target, λ = {units:g}" for kind, units in candidates)),
             settings=[0.0, *(units for _, units in candidates)],
         )
         chosen = self.path_.chosen

@@ -69,6 +69,19 @@ def test_predict_and_transform(run, folder):
     assert out == "22 rows written to mapped.npy\n"
 
 
+def test_rows_of_unknown_class_are_mapped_and_not_learned_from(run, folder):
+    table = pd.read_csv("flowers.csv")
+    kinds = pd.factorize(table["species"])[0]
+    kinds[::4] = -1
+    table.assign(species=kinds).to_csv("some.csv", index=False)
+    facts = answer(run, "metric", "some.csv", "--label", "species", "--method", "kta",
+                   "--out", "mapped.csv", "--model", "m")  # fmt: skip
+    assert facts["classes"] == 3 and len(pd.read_csv("mapped.csv")) == len(table)
+    status, out, _ = run("predict", "some.csv", "--model", "m")
+    assert status == 0 and set(out.split()[1:]) == {"0", "1", "2"}
+    assert facts["leave_one_out_error_after"] < 0.1
+
+
 @pytest.mark.parametrize(
     ("fitted", "line", "section"),
     [
@@ -110,6 +123,15 @@ def test_embed(run, folder):
     np.testing.assert_allclose(
         pd.read_csv("again.csv"), pd.read_parquet("places.parquet"), atol=1e-8
     )
+
+
+def test_embed_notes_variance_that_few_dimensions_lack(run, folder):
+    noise = np.random.default_rng(0).normal(size=(40, 6))
+    pd.DataFrame(noise).to_csv("noise.csv", index=False)
+    assert "--method layout shows" in run("embed", "noise.csv", "--neighbors", 20)[2]
+    line = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0)})
+    line.to_csv("line.csv", index=False)
+    assert "--method layout shows" not in run("embed", "line.csv")[2]
 
 
 def test_embed_selects_the_number_of_dimensions_by_variance(run, folder):

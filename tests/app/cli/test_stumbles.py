@@ -96,9 +96,9 @@ def test_a_limit_holds_for_the_verdict(run, folder, monkeypatch):
 
 
 def test_a_limit_before_anything_was_learned_writes_nothing(run, folder, monkeypatch):
-    from gramian.kernel import NPKL
+    from gramian.kernel import AutoKernel
 
-    fit = NPKL.fit
+    fit = AutoKernel.fit
 
     def ended(self, *given, **more):
         fit(self, *given, **more)
@@ -106,7 +106,7 @@ def test_a_limit_before_anything_was_learned_writes_nothing(run, folder, monkeyp
         self.result_ = replace(self.result_, factor=nothing, status=gm.Status.TIME_LIMIT)
         return self
 
-    monkeypatch.setattr(NPKL, "fit", ended)
+    monkeypatch.setattr(AutoKernel, "fit", ended)
     line = ("cluster", "moons.csv", "--clusters", 2, "--cannot-link", "apart.csv", "--out", "o.csv")
     assert "ended before anything was learned" in refused(run, *line, "--time-limit", 5)
     assert not (folder / "o.csv").exists()

@@ -22,10 +22,10 @@ from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.explorer import Session
 from gramian.app.explorer.tables import START
 from gramian.app.verdict import agreeing, majority, of_graph, verdict_of_kernel
-from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.kernel import NPKL, PCP, AutoKernel, RegPCP
 from gramian.result import Status
 
-METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
+METHODS: dict[str, Any] = {"auto": AutoKernel, "npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 
 
 @click.command(cls=Writing)
@@ -33,7 +33,7 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 @option("--clusters", click.IntRange(min=2), "Number of clusters; default: that of labels.")
 @option("--must-link", FILE, "Pairs that belong together: row numbers, or ids.")
 @option("--cannot-link", FILE, "Pairs that belong apart.")
-@option("--method", list(METHODS), "Model.")
+@option("--method", list(METHODS), "Model; auto chooses one by held-out links.")
 @option("--neighbors", int, "Number of neighbours in the graph.", default=10)
 @open_option
 @out_option
@@ -75,8 +75,9 @@ def cluster(
         names, codes = (None, None) if y is None else known_labels(y)
         if names is not None and clusters is not None and len(names) > clusters:
             note(f"{source.label!r} has {len(names)} classes, more than --clusters {clusters}")
+        learner = NPKL if opened and method == "auto" else METHODS[method]  # for a quick page
         model = given.prepared(
-            METHODS[method](n_clusters=clusters, n_neighbors=neighbors, **run.parameters())
+            learner(n_clusters=clusters, n_neighbors=neighbors, **run.parameters())
         )
         fitted = last(model)
         if opened:
@@ -102,6 +103,8 @@ def cluster(
         _write_clusters(out, given, labels if called is None else np.array(called)[labels])
     if plot is not None:
         draw(fitted.plot(), plot)
+    chosen = getattr(fitted, "learner_", None)
+    called_method = method if chosen is None else f"{method} ({type(chosen).__name__})"
     agree = agreeing(fitted.labels_, fitted.links_)
     files = run.keep(model, verdict=verdict, source=source.file)
     counts = {"must": len(fitted.links_.must), "cannot": len(fitted.links_.cannot)}
@@ -109,7 +112,7 @@ def cluster(
         "cluster",
         fitted,
         verdict,
-        {**given.facts, "method": method, "links": counts},
+        {**given.facts, "method": called_method, "links": counts},
         {
             "largest_violation": fitted.constraint_violation_,
             "links_kept": f"{int(agree.sum())} of {agree.size}",

@@ -34,10 +34,13 @@ METHODS: dict[str, Any] = {
 FAR = 0.25
 """Relative change of a distance between neighbours above which a remedy is suggested."""
 
+KEPT = 0.8
+"""Share of the variance in the dimensions below which other options are suggested."""
+
 
 @click.command(cls=Writing)
-@source_options("Colours the picture; guides colored-mvu.")
-@option("--method", list(METHODS), "Model; layout separates clusters, for display.")
+@source_options("Colours the picture; guides colored-mvu and layout.")
+@option("--method", list(METHODS), "mvu: keeps distances; layout: separates clusters, for display.")
 @option("--components", "N", 'Dimensions, or "auto" for 95 % of the variance.', default="2")
 @option("--neighbors", int, "Number of neighbours.  [default: 6; layout: 7]")
 @option("--distances", bool, "FILE has distances between all samples, or a sparse graph.")
@@ -133,9 +136,16 @@ def embed(
 
 
 def _note_changed(fitted: Any, standardized: bool) -> None:
-    """Suggest a remedy if a solution changes some distances between neighbours by far."""
+    """Suggest a remedy if distances are lost: between neighbours, or in few dimensions."""
     if not (hasattr(fitted, "edge_error_") and fitted.result_.status.converged):
         return
+    dimensions = fitted.embedding_.shape[1]
+    kept = float(np.sum(fitted.explained_variance_ratio_[:dimensions]))
+    if kept < KEPT:
+        note(
+            f"{dimensions} dimensions have {kept:.0%} of the variance, so distances differ: "
+            "--components auto keeps 95 %, --method layout shows neighbours and clusters"
+        )
     if edge_errors(fitted).max() < FAR:
         return
     hint = "other --neighbors may" if standardized else "--standardize may"

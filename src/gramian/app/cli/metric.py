@@ -37,6 +37,7 @@ from gramian.app.verdict import (
 from gramian.common import clock
 from gramian.metric import KTA, LMNN, AutoMetric, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.metric._evidence import PLAIN
+from gramian.metric._input import labelled_rows
 
 METHODS: dict[str, Any] = {
     "auto": AutoMetric,
@@ -97,44 +98,47 @@ def metric(
             _work_on(estimator, given, run, neighbors, out)
         return
     X, y = given.X, classes_of(given)
-    _refuse_names(given, y)
-    if not 1 <= neighbors < len(y):
-        raise click.UsageError(f"--neighbors must be from 1 to {len(y) - 1}, got {neighbors}")
+    known = labelled_rows(y)
+    rows, classes = (X, y) if known.all() else (X[known], y[known])
+    _refuse_names(given, classes)
+    if not 1 <= neighbors < len(classes):
+        raise click.UsageError(f"--neighbors must be from 1 to {len(classes) - 1}, got {neighbors}")
     refuse_one_array(out, [*given.ids, given.label])
     with bad_input():
         model = given.prepared(METHODS[method](n_components=components, **run.parameters()))
         refuse_more_components(model, X, components)
         run.fit(model, X, y)
         fitted, kept, errors, tested = last(model), keeps_euclid(model), {}, {}
-        whole = _with_classifier(model, X, y, neighbors)
+        whole = _with_classifier(model, rows, classes, neighbors)
         if test is None:
             verdict = run.judged(
                 fitted.result_.status,
-                lambda: verdict_of_metric(model, X, y, k=neighbors, seconds=run.seconds),
+                lambda: verdict_of_metric(model, rows, classes, k=neighbors, seconds=run.seconds),
             )
         else:
             other = samples(
                 replace(source, file=test, format=ReadOptions(), encode=list(given.encoded))
             )
-            known = classes_of(other)
-            _note_new_classes(test, known, y)
-            wrong = wrong_rows(model, X, y, _alike(other, X), known, neighbors)
+            asked = classes_of(other)
+            _note_new_classes(test, asked, classes)
+            wrong = wrong_rows(model, rows, classes, _alike(other, X), asked, neighbors)
             verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", kept)
             names = ("test_error_before", "test_error_after")
             tested = dict(zip(names, wrong.mean(axis=0).tolist(), strict=True))
         with run.after():
             clock.phase("the errors of k-NN")
-            before = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+            before = model[:-1].transform(rows) if isinstance(model, Pipeline) else rows
+            after = model.transform(rows)
             errors = {
-                "leave_one_out_error_before": leave_one_out(before, y, neighbors),
-                "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
+                "leave_one_out_error_before": leave_one_out(before, classes, neighbors),
+                "leave_one_out_error_after": leave_one_out(after, classes, neighbors),
             }
     verdict = with_choice(verdict, kept)
     if out is not None:
         columns = list(fitted.get_feature_names_out())
         deliver(out, model.transform(X), columns, first=given.ids, extra={given.label: y})
     called = method if method != "auto" else f"auto ({_chosen(fitted, kept)})"
-    files = {**run.keep(whole, X, y, verdict, source=file), "out": out}
+    files = {**run.keep(whole, rows, classes, verdict, source=file), "out": out}
     run.finish(
         "metric",
         fitted,
