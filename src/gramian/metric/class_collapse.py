@@ -226,7 +226,8 @@ class ClassCollapse(Update):
         """A map for each δ, fitted to some of the rows, from the map of the previous δ.
 
         The first starts at the better conditioned discriminant: on six tables the best of all three
-        starts takes twice the time for an F that is 0.2 % smaller at most. For m of n samples δ is multiplied by n/m, so that tr M has the weight of all samples.
+        starts takes twice the time for an F that is at most 0.2 % smaller. For m of n samples δ is
+        multiplied by n/m, so that tr M has the weight of all samples.
         """
         rows = rows[np.linspace(0, rows.size - 1, min(JUDGED, rows.size)).astype(np.intp)]
         part, named = samples[rows], np.unique(classes[rows], return_inverse=True)[1]
