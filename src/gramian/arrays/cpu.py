@@ -270,7 +270,7 @@ def scatter_distances(
     return degree * V - adjacency @ V
 
 
-def taken(values: Floats, places: Indices) -> Floats:
+def taken(values: Floats, places: NDArray[np.integer]) -> Floats:
     """The values, or the rows, with the given indices, in several threads if that is faster."""
     found = np.empty((places.size, *values.shape[1:]), dtype=values.dtype)
 
@@ -278,7 +278,7 @@ def taken(values: Floats, places: Indices) -> Floats:
         part = slice(start, stop)
         np.take(values, places[part], 0, found[part], "clip")  # mode "clip" needs no buffer
 
-    in_parts(take, places.size, MISS * places.size)
+    in_parts(take, places.size, max(MISS * places.size, found.size))
     return found
 
 
