@@ -170,3 +170,10 @@ def test_infeasibility_is_found_although_the_cost_is_negative():
     assert found.status is gm.Status.INFEASIBLE
     S = np.tensordot(found.ray, given.A, 1)
     assert found.ray @ given.b == pytest.approx(1.0) and np.linalg.eigvalsh(S)[-1] <= 1e-6
+
+
+@pytest.mark.parametrize(("C", "status"), [([1.0, 2.0], "CONVERGED"), ([1.0, -1.0], "UNBOUNDED")])
+def test_several_rows_of_zeros_are_no_constraint(C, status):
+    nothing = [np.zeros((2, 2))] * 2
+    result = gm.minimize(gm.problems.sdp(np.diag(C), nothing, [0.0, 0.0]))
+    assert (result.status.name, result.value) == (status, 0.0)
