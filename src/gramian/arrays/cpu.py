@@ -48,13 +48,11 @@ MISS = 8
 # Cost of a difference, in pairs: the products before and after it have at least as many columns.
 DIFFERENCE = 8
 
-# Elements of one temporary block of a gather in NumPy: 256 kB of float64, for the L2 cache.
-BLOCK_ELEMENTS = 32_768
-
 # Entries of a sparse matrix in one block of rows.
 ROW_BLOCK_ENTRIES = 4_096
 
-# Rows within this distance in bytes are found in the L2 cache.
+# Rows within this distance in bytes are found in the L2 cache, and so are the temporary blocks of a
+# gather in NumPy.
 NEAR_BYTES = 2**18
 # A factor of at most this many bytes stays in the caches.
 CACHED_BYTES = 2**23
@@ -234,7 +232,7 @@ def _gather(
         far = _lie_far(U, rows) or _lie_far(V, cols)
         _launch("gather", z.size, z.size * rank, U, V, distances, same, far, rows, cols, z)
         return z
-    step = max(1, BLOCK_ELEMENTS // max(1, rank))
+    step = max(1, NEAR_BYTES // (z.itemsize * max(1, rank)))
     for start in range(0, z.size, step):
         i, j = rows[start : start + step], cols[start : start + step]
         A, B = U.take(i, axis=0), V.take(j, axis=0)

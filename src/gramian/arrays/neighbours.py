@@ -20,15 +20,12 @@ from scipy import sparse
 
 from gramian.arrays import _neighbour_kernels as kernels
 from gramian.arrays._kernels import is_compiled
-from gramian.arrays.samples import row_squares
+from gramian.arrays.samples import BLOCK, row_squares
 from gramian.arrays.threads import blas_threads_for, cores
 from gramian.common import clock
 
 Array = NDArray[np.floating[Any]]
 Indices = NDArray[np.integer[Any]]
-
-BLOCK = 1024
-"""Rows processed at a time to avoid a copy of all."""
 
 ROUNDING, UNDERFLOW = 2.0**-24, 2.0**-120
 

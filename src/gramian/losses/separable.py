@@ -54,13 +54,6 @@ class SquaredHinge(Separable):
     def __init__(self, margin: ArrayLike = 1.0, *, weight: ArrayLike = 1.0) -> None:
         super().__init__(margin, weight=weight)
 
-    def value(self, z: Array) -> float:
-        short = negative(z - self.centre)
-        return float(short @ (self.weight * short))
-
-    def gradient(self, z: Array) -> Array:
-        return (2.0 * self.weight) * negative(z - self.centre)
-
     def _phi(self, s: Array) -> Array:
         return negative(s) ** 2
 
