@@ -152,7 +152,6 @@ def test_pattern_sorts_half_edges():
     assert pattern.indptr.tolist() == [0, 2, 3, 6, 6]
     assert pattern.neighbour.tolist() == [1, 2, 0, 0, 2, 2]
     assert pattern.edge.tolist() == [1, 0, 1, 0, 2, 2]
-    assert pattern.row_blocks[0] == 0 and pattern.row_blocks[-1] == 4
 
 
 def test_pattern_rejects_int32_overflow(monkeypatch):

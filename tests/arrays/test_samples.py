@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from gramian.arrays import samples
-from gramian.arrays.samples import chosen_columns, chosen_rows, varying_columns
+from gramian.arrays.samples import chosen_columns, chosen_rows, row_squares, varying_columns
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +33,10 @@ def test_a_change_in_the_last_block_is_seen():
     X = np.zeros((15, 2), dtype=np.float32)
     X[-1, 1] = 1e-30
     assert varying_columns(X).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_squares_of_float32_are_summed_in_float64(layout):
+    X = np.ones((9, 6), dtype=np.float32)
+    X[:, 0] = 2.0**12  # in float32, 2²⁴ + 1 is 2²⁴
+    assert row_squares(layout(X)).tolist() == [2.0**24 + 5] * 9

@@ -170,3 +170,24 @@ def test_infeasibility_is_found_although_the_cost_is_negative():
     assert found.status is gm.Status.INFEASIBLE
     S = np.tensordot(found.ray, given.A, 1)
     assert found.ray @ given.b == pytest.approx(1.0) and np.linalg.eigvalsh(S)[-1] <= 1e-6
+
+
+@pytest.mark.parametrize(("C", "status"), [([1.0, 2.0], "CONVERGED"), ([1.0, -1.0], "UNBOUNDED")])
+def test_several_rows_of_zeros_are_no_constraint(C, status):
+    nothing = [np.zeros((2, 2))] * 2
+    result = gm.minimize(gm.problems.sdp(np.diag(C), nothing, [0.0, 0.0]))
+    assert (result.status.name, result.value) == (status, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_multipliers_without_a_definite_slack_are_recognised(seed):
+    """C + vB ⪰ 0 for one v only, because B is indefinite where C + vB is singular."""
+    rng = np.random.default_rng(seed)
+    W, B = rng.standard_normal((6, 2)), rng.standard_normal((6, 6))
+    B = B + B.T
+    result = gm.minimize(
+        gm.problems.sdp(W @ W.T - B, A_ub=[B], b_ub=[1.0]), "interior-point", time_limit=60
+    )
+    assert result.status.name == "UNATTAINED" and result.certificate.gap is None
+    assert result.value == pytest.approx(-1.0, abs=1e-5)
+    assert abs(np.sum(result.ray * ((W @ W.T - B) @ result.ray))) < 1e-9

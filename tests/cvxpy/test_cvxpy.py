@@ -248,8 +248,9 @@ def standard_problems():
 @pytest.mark.filterwarnings(OWN_WORDS)
 @pytest.mark.parametrize(("family", "name"), EACH)
 def test_the_standard_problems_of_cvxpy(family, name):
+    """Four decimals of points and multipliers, whose errors are the roots of that of the value."""
     run = getattr(getattr(standard_problems(), family), f"test_{name}")
-    run(solver=gm.cvxpy.Gramian())
+    run(solver=gm.cvxpy.Gramian(), tol=1e-9)
 
 
 @pytest.mark.filterwarnings(OWN_WORDS)
@@ -258,7 +259,7 @@ def test_the_standard_problems_of_cvxpy(family, name):
 def test_the_standard_problems_without_another_solver(family, name, algorithm):
     """`auto` hands small problems to Clarabel, which comes with CVXPY."""
     run = getattr(getattr(standard_problems(), family), f"test_{name}")
-    run(solver=gm.cvxpy.Gramian(), algorithm=algorithm, tol=1e-7)
+    run(solver=gm.cvxpy.Gramian(), algorithm=algorithm, tol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["lp_ineq_constraints", "lp_eq_constraints", "soc", "psd_cone"])

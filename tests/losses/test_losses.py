@@ -351,7 +351,7 @@ def test_rejects_target_that_is_not_finite(make, centre):
 @pytest.mark.parametrize("make", [SmoothedHinge, SoftMin, FilledSoftMin])
 @pytest.mark.parametrize("mu", [0.0, -1.0, np.nan, np.inf])
 def test_rejects_smoothing_that_is_not_positive(make, mu):
-    with pytest.raises(ValueError, match="needs mu > 0"):
+    with pytest.raises(ValueError, match="mu must be a finite number above 0"):
         make(mu=mu)
 
 
@@ -364,7 +364,7 @@ def test_rejects_offset_that_is_not_a_finite_vector(make, offset):
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, np.nan, np.inf])
 def test_rejects_slack_rate_that_is_not_positive(rate):
-    with pytest.raises(ValueError, match="rate of slack must be positive"):
+    with pytest.raises(ValueError, match="rate must be a finite number above 0"):
         FilledSoftMin(mu=1.0, rate=rate)
 
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gramian.arrays.samples import row_squares
 from gramian.neighbours import nearest
 
 tiles = import_module("gramian.arrays.neighbours")
@@ -146,7 +147,7 @@ def test_float32_score_is_within_error_bound(seed, d, spread):
     X = rng.standard_normal((40, d)) * 10 ** rng.uniform(-spread, 0, (40, 1)) + rng.uniform(0, 3)
     frame = tiles.ProductCoordinates.of(X, X)
     moved = frame.put(X)
-    squares = tiles._squares(moved)
+    squares = row_squares(moved)
     _, slopes, bases = frame.asking(squares)
     y_squares, norms, rests = frame.offered(squares)
     scores = squares[:, None] + (y_squares - np.float32(2.0) * (moved @ moved.T)).astype(float)

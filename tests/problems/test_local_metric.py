@@ -358,7 +358,7 @@ def test_rejects_mu_that_is_not_positive(mu):
         lambda: problems.dml_eig(X, SIMILAR, DISSIMILAR, mu),
         lambda: problems.lmnn_eig(X, SIMILAR, TRIPLETS, GAMMA, mu),
     ):
-        with pytest.raises(ValueError, match="mu > 0"):
+        with pytest.raises(ValueError, match="mu must be a finite number above 0"):
             make()
 
 

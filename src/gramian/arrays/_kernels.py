@@ -9,8 +9,8 @@ took 1.5 to 2 s. These rules hold throughout:
 - ``fastmath`` allows reassociation and fused multiply-add only, which lets the sums over columns
   use vector registers with the usual error bound and does not affect NaN and infinity;
 - if consecutive rows of the factors are `far` apart, the rows needed `AHEAD` steps later are
-  prefetched; a scatter also collects the weights of a block of rows in a separate loop that
-  overlaps its cache misses. At rank 32 this halves the time of the plain loops;
+  prefetched; a scatter also collects the weights of a row in a separate loop that overlaps its
+  cache misses. At rank 32 this halves the time of the plain loops;
 - indices are cast to unsigned, which avoids numba's test for negative ones.
 """
 
@@ -116,35 +116,6 @@ def gather(
                 u_difference = np.float64(U[i, c]) - np.float64(U[j, c])
                 total += u_difference * (np.float64(V[i, c]) - np.float64(V[j, c]))
         z[e] = total
-
-
-@compiled
-def _take(w: Any, indices: Any, first: int, count: int, buffer: Any) -> None:
-    for h in range(count):
-        buffer[h] = w[indices[first + h]]
-
-
-@compiled
-def scatter_entries(
-    start: int, stop: int, w: Any, V: Any, far: bool, blocks: Any, indptr: Any, neighbour: Any,
-    edge: Any, out: Any,
-) -> None:  # fmt: skip
-    """out_i = ½ Σ w_e v_j over the half-edges (j, e) of the rows of some blocks."""
-    last, rank = neighbour.size - 1, V.shape[1]
-    for b in range(start, stop):
-        first, end = indptr[blocks[b]], indptr[blocks[b + 1]]
-        weights = np.empty(end - first, dtype=V.dtype)
-        _take(w, edge, first, end - first, weights)
-        for i in range(blocks[b], blocks[b + 1]):
-            for c in range(rank):
-                out[i, c] = 0
-            for h in range(indptr[i], indptr[i + 1]):
-                if far:
-                    _prefetch_row(V, neighbour[min(h + AHEAD, last)])
-                j = np.uint32(neighbour[h])
-                half_weight = V.dtype.type(0.5) * weights[h - first]
-                for c in range(rank):
-                    out[i, c] += half_weight * V[j, c]
 
 
 @compiled

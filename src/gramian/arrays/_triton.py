@@ -33,20 +33,9 @@ _PIECES = WeakTensorKeyDictionary()
 
 @triton.jit(do_not_specialize=["count", "width"])
 def _gather(
-    U,
-    V,
-    rows,
-    cols,
-    z,
-    count,
-    width,
-    stride_u,
-    stride_v,
-    DISTANCES: tl.constexpr,
-    SAME: tl.constexpr,
-    P: tl.constexpr,
-    R: tl.constexpr,
-):
+    U, V, rows, cols, z, count, width, stride_u, stride_v,
+    DISTANCES: tl.constexpr, SAME: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
     e = tl.program_id(0).to(tl.int64) * P + tl.arange(0, P)
     live = e < count
     i = tl.load(rows + e, mask=live, other=0).to(tl.int64)
@@ -72,19 +61,9 @@ def _gather(
 
 @triton.jit(do_not_specialize=["width"])
 def _product(
-    starts,
-    ends,
-    indices,
-    data,
-    V,
-    out,
-    width,
-    stride_v,
-    stride_out,
-    E: tl.constexpr,
-    R: tl.constexpr,
-    TYPE: tl.constexpr,
-):
+    starts, ends, indices, data, V, out, width, stride_v, stride_out,
+    E: tl.constexpr, R: tl.constexpr, TYPE: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * R + tl.arange(0, R)
     inside = c < width
@@ -129,20 +108,9 @@ def gather(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor, *, distances: bool)
     block = min(64, triton.next_power_of_2(width))
     grid = (triton.cdiv(rows.shape[0], PAIRS),)
     _gather[grid](
-        U,
-        V,
-        rows,
-        cols,
-        z,
-        rows.shape[0],
-        width,
-        U.stride(0),
-        V.stride(0),
-        DISTANCES=distances,
-        SAME=same,
-        P=PAIRS,
-        R=block,
-    )
+        U, V, rows, cols, z, rows.shape[0], width, U.stride(0), V.stride(0),
+        DISTANCES=distances, SAME=same, P=PAIRS, R=block,
+    )  # fmt: skip
     return z
 
 
@@ -169,19 +137,9 @@ def _summed(starts: Tensor, ends: Tensor, indices: Tensor, data: Tensor, V: Tens
     at_once = max(ENTRIES, 512 // block)
     grid = (count, triton.cdiv(width, block))
     _product[grid](
-        starts,
-        ends,
-        indices,
-        data,
-        V,
-        out,
-        width,
-        V.stride(0),
-        out.stride(0),
-        E=at_once,
-        R=block,
-        TYPE=kind,
-    )
+        starts, ends, indices, data, V, out, width, V.stride(0), out.stride(0),
+        E=at_once, R=block, TYPE=kind,
+    )  # fmt: skip
     return out
 
 

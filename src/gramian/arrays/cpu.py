@@ -48,13 +48,11 @@ MISS = 8
 # Cost of a difference, in pairs: the products before and after it have at least as many columns.
 DIFFERENCE = 8
 
-# Elements of one temporary block of a gather in NumPy: 256 kB of float64, for the L2 cache.
-BLOCK_ELEMENTS = 32_768
+# Entries of a sparse matrix in one block of rows.
+ROW_BLOCK_ENTRIES = 4_096
 
-# Half-edges and rows in one block of a scatter: its weights take 32 kB, for the L1 cache.
-ROW_BLOCK_WORK = 4_096
-
-# Rows within this distance in bytes are found in the L2 cache.
+# Rows within this distance in bytes are found in the L2 cache, and so are the temporary blocks of a
+# gather in NumPy.
 NEAR_BYTES = 2**18
 # A factor of at most this many bytes stays in the caches.
 CACHED_BYTES = 2**23
@@ -77,7 +75,6 @@ class Pattern:
     indptr: Indices  # (n + 1,) half-edges of row i are indptr[i]:indptr[i + 1]
     neighbour: Indices  # (2p,) the other end j
     edge: Indices  # (2p,) the pair e of the half-edge
-    row_blocks: Indices  # boundaries of blocks of rows of about equal work
 
     @classmethod
     def from_pairs(cls, rows: ArrayLike, cols: ArrayLike, order: int) -> Pattern:
@@ -89,15 +86,7 @@ class Pattern:
         _, by_neighbour = counting_sort(neighbour, order)
         indptr, by_row = counting_sort(start[by_neighbour], order)
         half_edge = by_neighbour[by_row]
-        work = indptr.astype(np.int64) + np.arange(order + 1)
-        bounds = np.linspace(0, work[-1], _n_blocks(int(work[-1])) + 1)
-        row_blocks = np.searchsorted(work, bounds)
-        return cls(
-            indptr=indptr,
-            neighbour=neighbour[half_edge],
-            edge=half_edge % np.int32(rows.size),
-            row_blocks=index_array(row_blocks),
-        )
+        return cls(indptr, neighbour[half_edge], half_edge % np.int32(rows.size))
 
     @property
     def order(self) -> int:
@@ -110,7 +99,7 @@ class Pattern:
     def matrix(self, w: Floats) -> sparse.csr_array:
         """Σ_e w_e (e_i e_jᵀ + e_j e_iᵀ), sharing the index arrays of the pattern."""
         found = copy(self._empty)
-        found.data = w[self.edge]
+        found.data = taken(w, self.edge)
         return found
 
     @cached_property
@@ -243,7 +232,7 @@ def _gather(
         far = _lie_far(U, rows) or _lie_far(V, cols)
         _launch("gather", z.size, z.size * rank, U, V, distances, same, far, rows, cols, z)
         return z
-    step = max(1, BLOCK_ELEMENTS // max(1, rank))
+    step = max(1, NEAR_BYTES // (z.itemsize * max(1, rank)))
     for start in range(0, z.size, step):
         i, j = rows[start : start + step], cols[start : start + step]
         A, B = U.take(i, axis=0), V.take(j, axis=0)
@@ -258,11 +247,9 @@ def scatter_entries(
     w: Floats, V: Floats, pattern: Pattern, *, compiled: bool | None = None
 ) -> Floats:
     """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V; a diagonal entry counts once."""
-    w, V = _as_weights(w), _as_factor(V)
-    if worth_compiling(compiled, pattern.size * V.shape[1]):
-        return _scatter_compiled("scatter_entries", w, V, pattern)
-    found: Floats = pattern.matrix((0.5 * w).astype(V.dtype)) @ V
-    return found
+    V = _as_factor(V)
+    halves = (0.5 * _as_weights(w)).astype(V.dtype, copy=False)
+    return sparse_product(pattern.matrix(halves), V, compiled=compiled)
 
 
 def scatter_distances(
@@ -271,13 +258,17 @@ def scatter_distances(
     """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V: the Laplacian of the weighted pairs, times V."""
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
-        return _scatter_compiled("scatter_distances", w, V, pattern)
+        out, blocks = np.empty_like(V), _row_blocks(pattern.indptr)
+        arrays = (blocks, pattern.indptr, pattern.neighbour, pattern.edge)
+        far, work = _lie_far(V, pattern.neighbour), 2 * w.size * V.shape[1]
+        _launch("scatter_distances", blocks.size - 1, work, w, V, far, *arrays, out)
+        return out
     adjacency = pattern.matrix(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
 
 
-def taken(values: Floats, places: Indices) -> Floats:
+def taken(values: Floats, places: NDArray[np.integer]) -> Floats:
     """The values, or the rows, with the given indices, in several threads if that is faster."""
     found = np.empty((places.size, *values.shape[1:]), dtype=values.dtype)
 
@@ -285,7 +276,7 @@ def taken(values: Floats, places: Indices) -> Floats:
         part = slice(start, stop)
         np.take(values, places[part], 0, found[part], "clip")  # mode "clip" needs no buffer
 
-    in_parts(take, places.size, MISS * places.size)
+    in_parts(take, places.size, max(MISS * places.size, found.size))
     return found
 
 
@@ -324,11 +315,8 @@ def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None
         return product
     V = _as_factor(V)
     out = np.empty((matrix.shape[0], V.shape[1]), dtype=V.dtype)
-    bounds = np.linspace(0, matrix.nnz, _n_blocks(matrix.nnz) + 1)
-    blocks = index_array(np.searchsorted(matrix.indptr, bounds))
-    blocks[0], blocks[-1] = 0, matrix.shape[0]
-    work = matrix.nnz * V.shape[1]
-    arrays = _csr_arrays(matrix)
+    work, arrays = matrix.nnz * V.shape[1], _csr_arrays(matrix)
+    blocks = _row_blocks(arrays[0])
     far = _lie_far(V, arrays[1])
     _launch("csr_product", blocks.size - 1, work, V, far, blocks, *arrays, out)
     return out
@@ -349,11 +337,8 @@ def triangular_solve(
 
 def refit_rows(P: Floats, Q: Floats, steps: int, indptr: Indices, *arguments: Any) -> float:
     """Compiled conjugate gradients on each row of P, in place: see `objectives.halves`."""
-    m, entries, lost = P.shape[0], int(indptr[-1]), np.empty(P.shape[0])
-    bounds = np.linspace(0, entries, _n_blocks(entries) + 1)
-    blocks = index_array(np.searchsorted(indptr, bounds))
-    blocks[0], blocks[-1] = 0, m
-    work = entries * P.shape[1] * (steps + 1)
+    blocks, lost = _row_blocks(indptr), np.empty(P.shape[0])
+    work = int(indptr[-1]) * P.shape[1] * (steps + 1)
     _launch("refit_rows", blocks.size - 1, work, blocks, indptr, *arguments, steps, Q, P, lost)
     return float(np.sum(lost))
 
@@ -367,8 +352,13 @@ def sweep_rows(C: Any, L: Floats, lengths: Floats, sweeps: int) -> None:
     kernels.sweep_rows(*_csr_arrays(C), lengths, sweeps, L)
 
 
-def _n_blocks(work: int) -> int:
-    return max(1, -(-work // ROW_BLOCK_WORK))
+def _row_blocks(indptr: Indices) -> Indices:
+    """Boundaries of blocks of rows with about equally many entries."""
+    entries = int(indptr[-1])
+    bounds = np.linspace(0, entries, max(1, -(-entries // ROW_BLOCK_ENTRIES)) + 1)
+    blocks = index_array(np.searchsorted(indptr, bounds))
+    blocks[0], blocks[-1] = 0, indptr.size - 1
+    return blocks
 
 
 def _csr_arrays(matrix: sparse.csr_array) -> tuple[Indices, Indices, NDArray[np.float64]]:
@@ -391,14 +381,6 @@ def _without_duplicates(shared: sparse.csr_array) -> sparse.csr_array:
     own = shared.copy()  # the sum is in place and would overwrite the pattern
     own.sum_duplicates()
     return own
-
-
-def _scatter_compiled(name: str, w: Floats, V: Floats, pattern: Pattern) -> Floats:
-    out, blocks = np.empty_like(V), pattern.row_blocks
-    arrays = (blocks, pattern.indptr, pattern.neighbour, pattern.edge)
-    far = _lie_far(V, pattern.neighbour)
-    _launch(name, blocks.size - 1, 2 * w.size * V.shape[1], w, V, far, *arrays, out)
-    return out
 
 
 def _lie_far(V: Floats, indices: Indices) -> bool:

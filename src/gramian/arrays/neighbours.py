@@ -20,14 +20,12 @@ from scipy import sparse
 
 from gramian.arrays import _neighbour_kernels as kernels
 from gramian.arrays._kernels import is_compiled
+from gramian.arrays.samples import BLOCK, row_squares
 from gramian.arrays.threads import blas_threads_for, cores
 from gramian.common import clock
 
 Array = NDArray[np.floating[Any]]
 Indices = NDArray[np.integer[Any]]
-
-BLOCK = 1024
-"""Rows processed at a time to avoid a copy of all."""
 
 ROUNDING, UNDERFLOW = 2.0**-24, 2.0**-120
 
@@ -128,7 +126,7 @@ class SearchSide:
     @cached_property
     def squares(self) -> Array:
         """Squared norms of the prepared rows."""
-        return _squares(self.moved)
+        return row_squares(self.moved)
 
     def only_mark(self, start: int, stop: int) -> int | None:
         """The common mark of a range of rows, None if they differ."""
@@ -149,18 +147,9 @@ def _whole_and_small(X: Any) -> bool:
     blocks = (X[start : start + BLOCK] for start in range(0, X.shape[0], BLOCK))
     return all(
         np.array_equal(_entries(rows), np.rint(_entries(rows)))
-        and float(_squares(rows).max()) < EXACT
+        and float(row_squares(rows).max()) < EXACT
         for rows in blocks
     )
-
-
-def _squares(X: Any) -> Array:
-    """Squared norms of the rows, summed in float64."""
-    if sparse.issparse(X):
-        squares = X.astype(np.float64).multiply(X).sum(axis=1)
-        return np.ravel(np.asarray(squares, dtype=np.float64))
-    found: Array = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return found
 
 
 def _largest(X: Any) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.arrays.cpu import taken
 from gramian.arrays.threads import in_parts
 
 Array = NDArray[np.floating]
@@ -246,13 +247,13 @@ def column_sums(X: Any, *, squares: bool) -> Array:
 
 
 def row_squares(X: Any) -> Array:
-    """‖x_i‖² of every row in double precision."""
+    """‖x_i‖² of every row, summed in double precision."""
     if sp.issparse(X):
-        return np.ravel(np.asarray(X.multiply(X).sum(axis=1), dtype=float))
+        return np.ravel(np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)))
     found = np.empty(X.shape[0])
 
     def add(block: int, part: slice) -> None:
-        found[part] = np.einsum("ij,ij->i", X[part], X[part])
+        found[part] = np.einsum("ij,ij->i", X[part], X[part], dtype=np.float64)
 
     in_blocks(add, X)
     return found
@@ -274,15 +275,7 @@ def varying_columns(X: Any) -> NDArray[np.bool_]:
 
 def chosen_rows(X: Any, rows: NDArray[np.integer]) -> Any:
     """X[rows], copied in parallel."""
-    if sp.issparse(X):
-        return X[rows]
-    found = np.empty((rows.size, X.shape[1]), X.dtype)
-
-    def copy(block: int, part: slice) -> None:
-        np.take(X, rows[part], axis=0, out=found[part], mode="clip")
-
-    in_blocks(copy, found)
-    return found
+    return X[rows] if sp.issparse(X) else taken(X, rows)
 
 
 def chosen_columns(X: Any, columns: NDArray[np.integer]) -> Any:

@@ -380,9 +380,8 @@ def pattern(rows: Tensor, cols: Tensor, order: int) -> cpu.Pattern:
     """Every pair as two half-edges, sorted by row and then neighbour: see `cpu.Pattern`."""
     begin, end = torch.cat([rows, cols]).long(), torch.cat([cols, rows]).long()
     half_edge = torch.argsort(begin * order + end, stable=True)
-    edge: Tensor = (half_edge % rows.shape[0]).int()
-    neighbour: Tensor = end[half_edge].int()
-    return cpu.Pattern(starts(begin, order), neighbour, edge, row_blocks=edge[:0])
+    edge = (half_edge % rows.shape[0]).int()
+    return cpu.Pattern(starts(begin, order), end[half_edge].int(), edge)
 
 
 def starts(keys: Tensor, count: int) -> Tensor:

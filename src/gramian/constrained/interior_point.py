@@ -58,9 +58,10 @@ REFINEMENTS = 2
 MAX_RAY_RESIDUAL = 1e-7
 """Largest ratio of Ax to c·x, or of Aᵀy + s to b·y, at which a ray is examined."""
 
-MAX_GAP_FOR_MARGIN, MARGIN_GAP_FRACTIONS = 1e-3, (0.2, 2e-3)
+MAX_GAP_FOR_MARGIN, MARGIN_GAP_FRACTIONS = 1e-3, (0.2, 2e-3, 2e-5)
 """Relative gap and violation below which C − εI replaces C, and the fractions of the allowed gap
-that ε costs: the second is used if the first is too large."""
+that ε costs: the next is used if one is too large. If no multipliers have a definite slack, the
+last is small enough to prove that by a ray."""
 
 MAX_FLAT_RATIO = 0.1
 """Ratio of ‖Ax‖ to −c·x below which only the margin makes c·x negative."""

@@ -55,9 +55,11 @@ class StandardForm:
         """The degree of the cone: the sum of the orders of its blocks."""
 
     def _independent(self, equal: Indices) -> Indices:
-        """Linearly independent equations."""
+        """Linearly independent equations, at least one."""
         assert self.model.rows is not None
         flat = self.model.rows.matrix[equal].toarray() / self.model.norms[equal, None]
+        if not np.any(flat):
+            return equal[:1]
         if equal.size < 2 or np.linalg.eigvalsh(flat @ flat.T)[0] > MIN_INDEPENDENT_EIGENVALUE:
             return equal
         R, order = scipy.linalg.qr(flat.T, mode="r", pivoting=True, check_finite=False)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.arrays.places import namespace
+from gramian.common.parameters import positive as above_zero
 from gramian.losses.base import Array, LeastSquares, Separable
 from gramian.losses.functions import (
     entropy,
@@ -53,13 +54,6 @@ class SquaredHinge(Separable):
     def __init__(self, margin: ArrayLike = 1.0, *, weight: ArrayLike = 1.0) -> None:
         super().__init__(margin, weight=weight)
 
-    def value(self, z: Array) -> float:
-        short = negative(z - self.centre)
-        return float(short @ (self.weight * short))
-
-    def gradient(self, z: Array) -> Array:
-        return (2.0 * self.weight) * negative(z - self.centre)
-
     def _phi(self, s: Array) -> Array:
         return negative(s) ** 2
 
@@ -86,9 +80,7 @@ class SmoothedHinge(Separable):
     def __init__(
         self, margin: ArrayLike = 1.0, *, mu: float = 0.1, weight: ArrayLike = 1.0
     ) -> None:
-        if not 0 < mu < np.inf:
-            raise ValueError(f"the smoothed hinge needs mu > 0 and finite, got {mu}")
-        self.mu = float(mu)
+        self.mu = above_zero(mu, "mu")
         self.steepest = 1.0 / self.mu
         super().__init__(margin, weight=weight)
 
@@ -153,9 +145,7 @@ class Repulsion(Separable):
     """
 
     def __init__(self, *, floor: float = 1e-2, weight: ArrayLike = 1.0) -> None:
-        if not 0 < floor < np.inf:
-            raise ValueError(f"the repulsion needs a positive finite floor, got {floor}")
-        self.floor = float(floor)
+        self.floor = above_zero(floor, "floor")
         self.steepest = self.floor**-2 - (1 + self.floor) ** -2
         self._slope_at_zero = -1 / (self.floor * (1 + self.floor))
         super().__init__(0.0, weight=weight)

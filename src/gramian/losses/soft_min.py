@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.places import namespace
+from gramian.common.parameters import positive
 from gramian.losses.base import Array, Loss
 from gramian.losses.functions import entropy, logsumexp, softmax, where
 
@@ -22,7 +23,7 @@ class SoftMin(Loss):
     simplex = True
 
     def __init__(self, *, mu: float, offset: ArrayLike = 0.0) -> None:
-        self.mu = _smoothing(mu)
+        self.mu = positive(mu, "mu")
         self.offset = _offset(offset)
         self.size = self.offset.size if self.offset.ndim else None
         self.smoothness = 1.0 / self.mu
@@ -65,12 +66,10 @@ class FilledSoftMin(Loss):
     simplex = True
 
     def __init__(self, *, mu: float, rate: float = 1.0, offset: ArrayLike = 0.0) -> None:
-        self.mu = _smoothing(mu)
+        self.mu = positive(mu, "mu")
         self.offset = _offset(offset)
         self.size = self.offset.size + 1 if self.offset.ndim else None
-        if not 0 < rate < np.inf:
-            raise ValueError(f"the rate of slack must be positive and finite, got {rate}")
-        self.rate = float(rate)
+        self.rate = positive(rate, "rate")
         self.smoothness = (1.0 + self.rate**2) / self.mu
 
     def level(self, z: Array) -> float:
@@ -160,9 +159,3 @@ def _offset(offset: ArrayLike) -> Array:
     if b.ndim > 1 or not np.all(np.isfinite(b)):
         raise ValueError("the offset of a soft minimum must be a finite number or vector")
     return b
-
-
-def _smoothing(mu: float) -> float:
-    if not 0 < mu < np.inf:
-        raise ValueError(f"the soft minimum needs mu > 0 and finite, got {mu}")
-    return float(mu)

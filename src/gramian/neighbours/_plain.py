@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.arrays.samples import row_squares
 from gramian.arrays.threads import in_parts
 from gramian.common import clock
 
@@ -86,7 +87,7 @@ class _Space:
         sparse = sp.issparse(X)
         self.origin = np.zeros(X.shape[1]) if sparse else X.mean(axis=0, dtype=np.float64)
         moved = _moved(X, self.origin)
-        squares = _squares(moved)
+        squares = row_squares(moved)
         self.peak = float(np.sqrt(squares.max()))
         self.single = not sparse and X.shape[1] >= SINGLE_FROM and 0 < self.peak < np.inf
         self.scale = self.peak if self.single else 1.0
@@ -106,7 +107,7 @@ class _Space:
         if self.single:
             self.single, self._last = False, None
             moved = _moved(self.X, self.origin)
-            self._set(moved, _squares(moved))
+            self._set(moved, row_squares(moved))
 
     def scores(self, rows: slice) -> tuple[Array, Array]:
         """‖y‖² − 2x·y of some queries x and all samples y, divided by the squared scale, and their
@@ -120,7 +121,7 @@ class _Space:
         if rows.start:  # one block is short: no check of the time limit
             clock.check()
         few = _moved(self.queries[rows], self.origin)
-        far = (np.sqrt(_squares(few)) + self.peak) / self.scale
+        far = (np.sqrt(row_squares(few)) + self.peak) / self.scale
         if self.single and not far.max(initial=0.0) < MAX_FLOAT32_RATIO:
             self.doubled()
         dtype = self.rows.dtype
@@ -215,8 +216,7 @@ def squared_distances(X: Any, Y: Any, i: Indices, j: Indices) -> Array:
             part = slice(start, start + step)
             gaps = X[i[part]].astype(np.float64, copy=False)  # indexing has copied the rows
             gaps -= Y[j[part]]
-            square = gaps.multiply(gaps).sum(axis=1) if sp.issparse(gaps) else _squares(gaps)
-            found[part] = np.ravel(np.asarray(square))
+            found[part] = row_squares(gaps)
 
     in_parts(fill, -(-i.size // step), i.size * X.shape[1])
     return found
@@ -229,13 +229,6 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
 
 def _moved(X: Any, origin: Array) -> Any:
     return X.astype(np.float64) if sp.issparse(X) else X - origin
-
-
-def _squares(X: Any) -> Array:
-    if sp.issparse(X):
-        return np.ravel(np.asarray(X.multiply(X).sum(axis=1)))
-    found: Array = np.einsum("ij,ij->i", X, X)
-    return found
 
 
 def _dense(products: Any) -> Array:

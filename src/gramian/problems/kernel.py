@@ -20,6 +20,7 @@ from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix
 from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
 from gramian.problems.manifold import as_basis
+from gramian.proofs import gershgorin
 from gramian.reductions.waves import Waves
 
 Array = NDArray[np.floating]
@@ -114,10 +115,8 @@ class _SparseLaplacian(Sparse):
 
     @cached_property
     def lower(self) -> float:
-        """Gershgorin's bound, exact for D − W."""
-        diagonal = self.matrix.diagonal()
-        others = abs(self.matrix).sum(axis=1) - np.abs(diagonal)
-        return float(np.min(diagonal - others))
+        """Gershgorin's bound, exact for D − W up to rounding."""
+        return gershgorin(self.matrix)
 
 
 def _targets(must_link: ArrayLike, cannot_link: ArrayLike, n: int) -> tuple[Pairs, Array]:

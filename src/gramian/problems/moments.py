@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import host, place
-from gramian.arrays.samples import column_sums, near_origin
+from gramian.arrays.samples import BLOCK, column_sums, near_origin
 from gramian.arrays.threads import blas_threads_for
 from gramian.objectives import GramOperator, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
@@ -23,9 +23,6 @@ Array = NDArray[np.floating]
 FEW_CLASSES = 32
 """Number of classes up to which class sums of a block are a multithreaded dense product; for few
 samples they are added one by one, as means are."""
-
-BLOCK = 4096
-"""Rows per block if a product with all of X would need a second copy of it."""
 
 
 @dataclass(frozen=True)

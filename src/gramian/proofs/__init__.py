@@ -5,13 +5,13 @@
 which is 0 for all methods except Lanczos.
 """
 
-from gramian.proofs.base import EXACT_ORDER, PROVED, Bottom, Factor, Form, rounded_sum
+from gramian.proofs.base import EXACT_ORDER, PATIENCE, PROVED, Bottom, Factor, Form, rounded_sum
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, eigen_seconds, lost_by
 from gramian.proofs.estimate import LIVE, ComplementSplit, estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.pencil import PencilRoot
-from gramian.proofs.search import PATIENCE, lowest
+from gramian.proofs.search import lowest
 from gramian.proofs.sparse import SparseForm, gershgorin
 
 __all__ = [

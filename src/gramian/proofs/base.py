@@ -20,6 +20,9 @@ UNIT = float(np.finfo(float).eps) / 2
 EXACT_ORDER = 1500
 """Order up to which all eigenvalues of a dense matrix are computed: half a second on one core."""
 
+PATIENCE = 60.0
+"""Default time limit in seconds of the factorisations of one proof."""
+
 PROVED = 0.0
 
 INVERSE_STEPS = 30

@@ -9,17 +9,14 @@ from numpy.typing import NDArray
 
 from gramian.arrays.places import host
 from gramian.common import clock
-from gramian.proofs.base import EXACT_ORDER, Bottom, Form, place_of_matrix, typical_size
+from gramian.proofs.base import EXACT_ORDER, PATIENCE, Bottom, Form, place_of_matrix, typical_size
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, definite_in, dense_seconds
 from gramian.proofs.estimate import COARSE, estimated
 from gramian.proofs.low_rank import LowRank
-from gramian.proofs.sparse import SparseForm
+from gramian.proofs.sparse import DENSE, SparseForm
 
 Array = NDArray[np.floating]
-
-PATIENCE = 60.0
-"""Default time limit in seconds of the factorisations of one proof."""
 
 TRIALS = 6
 """Largest number of factorisations of one proof; usually three."""
@@ -27,10 +24,6 @@ TRIALS = 6
 GUESS, DEVICE_GUESS = 120, 480
 """Lanczos products of the initial estimate, on the host and on a device, where products are cheap
 relative to a factorisation and a good estimate saves one."""
-
-DENSE = 5000
-"""Order up to which a dense factorisation is faster than a sparse one with fill-in; beyond it trial
-factorisations decide."""
 
 STEP_GROWTH = 16.0
 """Factor of the distance below the estimate after a failed factorisation."""

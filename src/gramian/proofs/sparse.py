@@ -17,7 +17,7 @@ from gramian.arrays import cpu
 from gramian.arrays.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
-from gramian.proofs.base import UNIT, Factor, Solve, inverse_lanczos
+from gramian.proofs.base import PATIENCE, UNIT, Factor, Solve, inverse_lanczos
 from gramian.proofs.dense import dense_seconds
 
 Array = NDArray[np.floating]
@@ -32,9 +32,6 @@ TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
 """Nodes of the first trial factorisation, growth factor from one trial to the next, and the time
 limit of a trial in seconds."""
 
-TOO_LONG = 60.0
-"""Seconds of a factorisation beyond most time limits, for which a rough estimate suffices."""
-
 SHALLOW = 6
 """Largest graph distance from one node in a graph with full fill-in, such as a random graph."""
 
@@ -46,9 +43,9 @@ NONZERO, RATE = 2.5e-7, 8e9
 1,000 to 6,000 digits and a Swiss roll. Counts are used instead of measured times so that decisions
 do not depend on the load of the machine."""
 
-AS_DENSE = 5000
-"""Order up to which a factor with full fill-in is computed as a dense one (200 MB): for order 2,000
-SuperLU takes 1.6 s on one core, LAPACK 0.3 s."""
+DENSE = 5000
+"""Order up to which a dense factorisation (200 MB) is faster than a sparse one with fill-in: for
+order 2,000 SuperLU takes 1.6 s on one core, LAPACK 0.3 s. Beyond it trial factorisations decide."""
 
 FILLED = 3.0
 """Exponent of the order in the time of a factorisation with full fill-in."""
@@ -96,7 +93,7 @@ class SparseForm:
     @cached_property
     def as_dense(self) -> bool:
         """Whether the factor of a pencil is stored as a dense one; other forms use `DenseForm`."""
-        small = not self.plain and self.plan is None and self.order <= AS_DENSE
+        small = not self.plain and self.plan is None and self.order <= DENSE
         return small and not self.weights.size and self.fills
 
     @cached_property
@@ -114,8 +111,8 @@ class SparseForm:
         shifted = sp.csr_array(pattern + sp.diags_array(2.0 * pattern.sum(axis=1)))
         size, taken, growth = TRIAL, 0.0, GROWTH**FILLED
         while size < near.size and (taken == 0 or growth * taken < min(LONGEST, clock.left())):
-            if taken * growth ** np.log2(GROWTH * self.order / size) > TOO_LONG:
-                break
+            if taken * growth ** np.log2(GROWTH * self.order / size) > PATIENCE:
+                break  # beyond most time limits a rough estimate suffices
             part, last = shifted[near[:size]][:, near[:size]], taken
             taken = _seconds_of(splu(sp.csc_array(part), **SYMMETRIC))
             growth = max(growth, taken / last if last > 0 else 0.0)

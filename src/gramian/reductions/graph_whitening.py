@@ -27,19 +27,10 @@ ALIKE = 1e-10
 
 
 @dataclass(frozen=True)
-class GraphWhitening:
-    """The problem in whitened coordinates."""
+class GraphWhitening(Whitening):
+    """The problem in whitened coordinates: the first point is at 0."""
 
     problem: Problem
-    white: Whitening
-
-    def factor(self, Y: Array) -> Array:
-        """The points RY, with the first point at 0."""
-        return self.white.factor(Y)
-
-    def coordinates(self, L: Array) -> Array:
-        """Y with RY = L up to a translation of all points."""
-        return self.white.coordinates(L)
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
         """The same bound."""
@@ -55,7 +46,8 @@ def graph_whitening(problem: Problem) -> GraphWhitening | None:
     white = None if problem.domain.bounded else whitening(problem.objective)
     if white is None:
         return None
-    return GraphWhitening(Problem(white.objective, problem.domain, name=problem.name), white)
+    reduced = Problem(white.objective, problem.domain, name=problem.name)
+    return GraphWhitening(white.objective, white.factor, white.coordinates, reduced)
 
 
 def centred_whitening(objective: Objective) -> Whitening | None:
