@@ -13,7 +13,9 @@ from sklearn.manifold import Isomap, trustworthiness
 import gramian as gm
 from gramian.arrays.places import HOST
 from gramian.common import clock
+from gramian.graph import Graph
 from gramian.manifold import MVU, NeighborLayout
+from gramian.manifold.neighbor_layout import closeness
 from gramian.problems import neighbor_layout
 from gramian.proofs import sparse
 
@@ -50,13 +52,28 @@ def test_the_picture_is_near_the_optimum_of_any_rank_and_that_is_proved(fitted):
     assert fitted.certificate_.lower_bound == pytest.approx(fitted.relaxation_.lower_bound)
     assert fitted.result_.status is gm.Status.LOCAL
     assert 0 < fitted.torn_ < 0.5
-    assert np.all((fitted.weights_ > 0) & (fitted.weights_ <= 1))
+    assert np.all((fitted.weights_ > 0) & (fitted.weights_ < 1.01 * closeness(fitted.graph_)))
 
 
-def test_one_round_is_the_convex_problem_of_weights_one():
+def test_near_neighbours_attract_more_and_all_samples_about_equally():
+    squares = np.array([1.0, 4.0, 4.0, 4.0, 9.0])
+    graph = Graph(6, np.array([[0, 1], [1, 2], [1, 3], [1, 4], [1, 5]]), squares)
+    found = closeness(graph)
+    assert found.mean() == pytest.approx(1) and found[0] > found[1] > found[4]
+    assert found[1] == found[2] == found[3]
+    mean, own = squares.mean(), 1.0  # the hub; the others have one edge each
+    near = np.exp(-squares / mean)
+    np.testing.assert_allclose(found / found[1], (near / near.sum() + own)
+                               / (near[1] / near.sum() + own), rtol=1e-2)  # fmt: skip
+    np.testing.assert_array_equal(closeness(Graph(6, graph.edges, squares * (1 + 1e-14))), found)
+    alike = closeness(Graph(6, graph.edges, np.full(5, 3.0)))
+    np.testing.assert_allclose(alike, 1.0)
+
+
+def test_one_round_is_the_convex_problem_of_the_affinities():
     points, _ = make_blobs(80, n_features=5, random_state=1)
     fitted = NeighborLayout(rounds=1, random_state=0).fit(points)
-    assert np.all(fitted.weights_ == 1)
+    np.testing.assert_allclose(fitted.weights_, closeness(fitted.graph_))
     assert fitted.result_.problem == "neighbor_layout"
     edges = fitted.graph_.edges
     pairs = np.array([(i, j) for i in range(80) for j in range(i)])

@@ -18,8 +18,9 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-ROUND_STEPS, LAST_ROUND_STEPS = 50, 200
-"""L-BFGS steps of a round, and of the last round."""
+ROUND_STEPS, LAST_ROUND_STEPS = 20, 200
+"""L-BFGS steps of a round, and of the last round. With 50 steps a round, layouts of 500 digits,
+texts and images are no better, and take 1.6 times as long."""
 
 LAST_GRADIENT, LBFGS_PAIRS = 1e-4, 10
 """Relative gradient at which the last round ends, and correction pairs of L-BFGS."""

@@ -41,6 +41,9 @@ NOISE, SPARE = 1e-2, 8
 """Size of the random part of the starting point, and number of additional columns in the starting
 point of the optimum of any rank, whose rank was 4 to 10 on the data sets tried."""
 
+LEVELS = 64
+"""Number of different affinities per power of 2."""
+
 FAR = 5.0
 """Ratio to the median length above which an edge counts as torn."""
 
@@ -56,10 +59,13 @@ class NeighborLayout(Unfolding):
     neighbourhood graph and p pairs drawn at random, in the rank of the map. Unlike `MVU` it does
     not preserve distances: clusters separate, and distances between them have little meaning.
 
-    The weights ω are all 1 in the first round and 1/(1 + d_M(e)) of the previous round in the
-    others, so that stretched edges attract less: the rounds minimise Σ_e ln(1 + d(e)) + …, the
-    objective of UMAP up to a few constants. For given ω the problem is convex: its optimum of any
-    rank is computed as well, and the certificate bounds its distance from the map.
+    The weights ω are a_ij in the first round and a_ij/(1 + d_M(e)), with d_M of the previous round,
+    in the others, so that stretched edges attract less: the rounds minimise Σ_e a_e ln(1 + d(e)) +
+    …, the objective of UMAP up to a few constants. a_ij is proportional to p(j|i) + p(i|j), where
+    p(j|i) ∝ exp(−D_ij/D̄_i) has the sum 1 over the edges of i, and D̄_i is their mean squared length:
+    near neighbours attract more, and a sample with many edges is not attracted more than others.
+    For given ω the problem is convex: its optimum of any rank is computed as well, and the
+    certificate bounds its distance from the map.
 
     With classes, ``fit(X, y)``, edges between different classes attract less and pairs of one class
     repel less, by `target_weight`. `transform` places new samples, whose classes are not needed.
@@ -73,7 +79,7 @@ class NeighborLayout(Unfolding):
     repulsion : float
         c. The larger, the further apart clusters lie, and the looser they are.
     rounds : int
-        Number of rounds, each with new weights; with 1 round all weights are 1.
+        Number of rounds, each with new weights.
     target_weight : float in [0, 1]
         t, the weight of the classes in y: ω of an edge between different classes and c of a pair of
         one class are multiplied by 1 − t. Without y it is ignored.
@@ -177,12 +183,11 @@ class NeighborLayout(Unfolding):
         pushed = random_pairs(graph.n, rng)
         edges, there = graph.edges, place(self.device)
         kept = 1.0 - float(self.target_weight)
-        weights: Array = np.ones(len(edges))
+        pull = closeness(graph)
         repulsion: float | Array = float(self.repulsion)
         if classes is not None:
-            weights = np.where(_known(classes, edges, same=False), kept, 1.0)
+            pull = pull * np.where(_known(classes, edges, same=False), kept, 1.0)
             repulsion = repulsion * np.where(_known(classes, pushed, same=True), kept, 1.0)
-        pull = weights
 
         def problem_of(weights: Array) -> Problem:
             return neighbor_layout(edges, pushed, graph.n, weights=weights, repulsion=repulsion)
@@ -191,11 +196,11 @@ class NeighborLayout(Unfolding):
             return pull * affinities(graph.squares_at(host(L)))
 
         start = self._start(graph, rng)
-        settings = settings_for(problem_of(weights), None, self.tol, self.time_limit, rng, started)
+        settings = settings_for(problem_of(pull), None, self.tol, self.time_limit, rng, started)
         clock.phase(f"{self.rounds} rounds of a layout of {graph.n:,} points")
         with there.room():
             L, weights = reweighted(
-                lambda weights: moved(problem_of(weights), there), weights_of, weights,
+                lambda weights: moved(problem_of(weights), there), weights_of, pull,
                 there.put(start), settings, rounds=int(self.rounds),
             )  # fmt: skip
         return problem_of(weights), host(L), weights, rng
@@ -302,6 +307,23 @@ def random_pairs(n: int, rng: np.random.Generator) -> Indices:
     each = min(PUSHED, n - 1)
     ends = np.repeat(np.arange(n), each)
     return np.column_stack([ends, (ends + rng.integers(1, n, ends.size)) % n])
+
+
+def closeness(graph: Graph) -> Array:
+    """a_ij = p(j|i) + p(i|j) of the edges, relative to their mean.
+
+    The exponents of 2 are multiples of 1/`LEVELS`, so that a rounding error of the lengths, as
+    after a rotation of the samples, does not change the map.
+    """
+    ends, D = graph.edges.T.ravel(), np.tile(graph.sq_distances, 2)
+    least = np.full(graph.n, np.inf)
+    np.minimum.at(least, ends, D)
+    mean = (np.bincount(ends, D) / np.maximum(np.bincount(ends), 1))[ends]
+    unit = np.log(2) * np.maximum(mean, np.finfo(float).tiny)
+    near = np.exp2(-np.round(LEVELS * (D - least[ends]) / unit) / LEVELS)
+    shares = near / np.bincount(ends, near)[ends]
+    found: Array = shares.reshape(2, -1).sum(axis=0)
+    return found / found.mean()
 
 
 def affinities(squares: Array) -> Array:
