@@ -15,7 +15,7 @@ from gramian.arrays.places import HOST
 from gramian.common import clock
 from gramian.graph import Graph
 from gramian.manifold import MVU, NeighborLayout
-from gramian.manifold.neighbor_layout import closeness
+from gramian.manifold.neighbor_layout import NEAR, closeness, random_pairs, with_near_pairs
 from gramian.problems import neighbor_layout
 from gramian.proofs import sparse
 
@@ -61,13 +61,24 @@ def test_near_neighbours_attract_more_and_all_samples_about_equally():
     found = closeness(graph)
     assert found.mean() == pytest.approx(1) and found[0] > found[1] > found[4]
     assert found[1] == found[2] == found[3]
-    mean, own = squares.mean(), 1.0  # the hub; the others have one edge each
-    near = np.exp(-squares / mean)
-    np.testing.assert_allclose(found / found[1], (near / near.sum() + own)
-                               / (near[1] / near.sum() + own), rtol=1e-2)  # fmt: skip
+    hub = np.exp(-4 * squares / squares.mean())
+    shares = 1 + hub / hub.sum()  # each of the others has one edge
+    np.testing.assert_allclose(found, shares / shares.mean(), rtol=2e-2)
     np.testing.assert_array_equal(closeness(Graph(6, graph.edges, squares * (1 + 1e-14))), found)
     alike = closeness(Graph(6, graph.edges, np.full(5, 3.0)))
     np.testing.assert_allclose(alike, 1.0)
+
+
+def test_pairs_of_near_places_stand_for_themselves():
+    places = np.column_stack([np.arange(200.0) ** 2, np.zeros(200)])
+    drawn = random_pairs(200, np.random.default_rng(0))
+    pairs, counts = with_near_pairs(drawn, places)
+    near = counts < 1
+    assert {(0, 1), (0, NEAR), (150, 151)} <= set(map(tuple, pairs[near].tolist()))
+    keys = np.sort(pairs, axis=1) @ [200, 1]
+    assert np.unique(keys[near]).size == near.sum() and not np.any(np.isin(keys[~near], keys[near]))
+    assert counts.sum() == pytest.approx(len(drawn), rel=0.05)
+    assert np.all(pairs[:, 0] != pairs[:, 1])
 
 
 def test_one_round_is_the_convex_problem_of_the_affinities():
