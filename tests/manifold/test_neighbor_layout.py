@@ -15,7 +15,7 @@ from gramian.arrays.places import HOST
 from gramian.common import clock
 from gramian.graph import Graph
 from gramian.manifold import MVU, NeighborLayout
-from gramian.manifold.neighbor_layout import NEAR, closeness, random_pairs, with_near_pairs
+from gramian.manifold.neighbor_layout import NEAR, PUSHED, closeness, random_pairs, repelled
 from gramian.problems import neighbor_layout
 from gramian.proofs import sparse
 
@@ -71,13 +71,12 @@ def test_near_neighbours_attract_more_and_all_samples_about_equally():
 
 def test_pairs_of_near_places_stand_for_themselves():
     places = np.column_stack([np.arange(200.0) ** 2, np.zeros(200)])
-    drawn = random_pairs(200, np.random.default_rng(0))
-    pairs, counts = with_near_pairs(drawn, places)
+    pairs, counts = repelled(random_pairs(200, np.random.default_rng(0)), places)
     near = counts < 1
     assert {(0, 1), (0, NEAR), (150, 151)} <= set(map(tuple, pairs[near].tolist()))
     keys = np.sort(pairs, axis=1) @ [200, 1]
     assert np.unique(keys[near]).size == near.sum() and not np.any(np.isin(keys[~near], keys[near]))
-    assert counts.sum() == pytest.approx(len(drawn), rel=0.05)
+    assert counts.sum() == pytest.approx(200 * PUSHED, rel=0.05)
     assert np.all(pairs[:, 0] != pairs[:, 1])
 
 
