@@ -15,7 +15,14 @@ from gramian.arrays.places import HOST
 from gramian.common import clock
 from gramian.graph import Graph
 from gramian.manifold import MVU, NeighborLayout
-from gramian.manifold.neighbor_layout import NEAR, PUSHED, closeness, random_pairs, repelled
+from gramian.manifold.neighbor_layout import (
+    NEAR,
+    PUSHED,
+    closeness,
+    near_pairs,
+    random_pairs,
+    repelled,
+)
 from gramian.problems import neighbor_layout
 from gramian.proofs import sparse
 
@@ -71,7 +78,8 @@ def test_near_neighbours_attract_more_and_all_samples_about_equally():
 
 def test_pairs_of_near_places_stand_for_themselves():
     places = np.column_stack([np.arange(200.0) ** 2, np.zeros(200)])
-    pairs, counts = repelled(random_pairs(200, np.random.default_rng(0)), places)
+    drawn = random_pairs(200, np.random.default_rng(0))
+    pairs, counts = repelled(drawn, near_pairs(places, NEAR), 200)
     near = counts < 1
     assert {(0, 1), (0, NEAR), (150, 151)} <= set(map(tuple, pairs[near].tolist()))
     keys = np.sort(pairs, axis=1) @ [200, 1]
