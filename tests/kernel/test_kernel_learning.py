@@ -157,6 +157,12 @@ def test_clusters_are_found_after_the_time_limit(monkeypatch):
     assert np.unique(fitted.labels_).size == 10 and fitted.shrinkage_ > 0
 
 
+@pytest.mark.parametrize("K", [np.zeros((6, 6)), -np.eye(6)], ids=["zero", "negative"])
+def test_refuses_kernels_without_positive_eigenvalues(K):
+    with pytest.raises(ValueError, match="no positive eigenvalue"):
+        KernelKMeans(n_clusters=2, kernel="precomputed").fit(K)
+
+
 @LINKED
 def test_new_samples_find_their_clusters(learner):
     fitted = learner(random_state=0).fit(X, KNOWN)

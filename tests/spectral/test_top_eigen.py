@@ -117,7 +117,7 @@ def test_the_residual_bounds_the_distance_to_an_eigenvalue():
     assert np.all(distance <= found.residuals)
 
 
-@pytest.mark.parametrize("scale", [2.0**-700, 2.0**700])
+@pytest.mark.parametrize("scale", [2.0**-700, 2.0**700], ids=["tiny", "huge"])
 def test_squares_of_the_entries_may_overflow(scale):
     K = random_symmetric(400)
     expected = top_eigen(K, 3, method="lanczos")
