@@ -125,6 +125,29 @@ def test_candidates_without_time_are_omitted(monkeypatch):
     assert auto().fit(X, **LINKS).path_.names[2:] == ("RegPCP",)
 
 
+def test_without_time_for_the_selection_links_are_learned_anyway(monkeypatch):
+    prepare = RegPCP._prepare
+
+    def late(self):
+        if self.shrinkage == "auto":
+            raise clock.TimeUpError
+        prepare(self)
+
+    monkeypatch.setattr(RegPCP, "_prepare", late)
+    found = auto().fit(X, **LINKS)
+    assert isinstance(found.learner_, NPKL) and not hasattr(found, "path_")
+
+
+def test_soft_links_added_to_exact_ones_are_learned(monkeypatch):
+    taking(monkeypatch, 4)
+    found = auto().fit(X, **LINKS)
+    assert isinstance(found.learner_, PCP)
+    monkeypatch.undo()
+    free = next(j for j in range(1, len(Y)) if {0, j} not in map(set, found.links_.pairs))
+    found.add_links(links=[[0, free]], targets=[0.5])
+    assert not isinstance(found.learner_, PCP) and "PCP" not in found.path_.names
+
+
 def test_saves_the_table_of_candidates(fitted, tmp_path):
     fitted.save(tmp_path / "k.gramian")
     again = gm.load(tmp_path / "k.gramian")

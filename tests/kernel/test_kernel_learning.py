@@ -16,7 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramian as gm
 from gramian import problems
-from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
+from gramian.common import clock
+from gramian.kernel import NPKL, PCP, AutoKernel, InductiveKernel, KernelKMeans, RegPCP
 from gramian.kernel import inductive_kernel as inductive
 from tests.conic import _Model
 from tests.slow import slow
@@ -40,7 +41,9 @@ def test_estimator(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([NPKL(tol=1e-2), RegPCP(tol=1e-2), KernelKMeans(kernel="rbf")])
+@parametrize_with_checks(
+    [NPKL(tol=1e-2), RegPCP(tol=1e-2), AutoKernel(tol=1e-2), KernelKMeans(kernel="rbf")]
+)
 def test_variant(estimator, check):
     check(estimator)
 
@@ -128,6 +131,36 @@ def test_more_links_go_on_from_the_fit(learner):
     i, j = links.must[0]
     with pytest.raises(ValueError, match="two ways"):
         fitted.add_links(cannot_link=[[i, j]])
+
+
+def test_refused_links_are_not_added():
+    fitted = PCP(n_clusters=2, shrinkage=0.0).fit(X, must_link=[[0, 1]], cannot_link=[[2, 3]])
+    with pytest.raises(ValueError, match="soft targets"):
+        fitted.add_links(links=[[0, 4]], targets=[0.5])
+    assert len(fitted.links_.pairs) == 2
+
+
+def test_added_links_can_need_more_eigenvectors():
+    X, y = make_moons(400, noise=0.1, random_state=0)
+    fitted = RegPCP(n_clusters=2, tol=0.1).fit(X, must_link=[np.flatnonzero(y == 1)[:2]])
+    pairs = np.column_stack(np.triu_indices(12, 1))
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    fitted.add_links(must_link=pairs[same], cannot_link=pairs[~same])
+    assert fitted._basis.shape[1] == fitted.setting_path_.values[1]
+
+
+def test_clusters_are_found_after_the_time_limit(monkeypatch):
+    monkeypatch.setattr(clock, "grace", lambda: clock.until(1e18))
+    X = make_moons(250, noise=0.1, random_state=0)[0]
+    with pytest.warns(ConvergenceWarning):
+        fitted = NPKL(n_clusters=10, time_limit=1e-9).fit(X, must_link=[[0, 1]])
+    assert np.unique(fitted.labels_).size == 10 and fitted.shrinkage_ > 0
+
+
+@pytest.mark.parametrize("K", [np.zeros((6, 6)), -np.eye(6)], ids=["zero", "negative"])
+def test_refuses_kernels_without_positive_eigenvalues(K):
+    with pytest.raises(ValueError, match="no positive eigenvalue"):
+        KernelKMeans(n_clusters=2, kernel="precomputed").fit(K)
 
 
 @LINKED

@@ -13,7 +13,16 @@ from sklearn.manifold import Isomap, trustworthiness
 import gramian as gm
 from gramian.arrays.places import HOST
 from gramian.common import clock
+from gramian.graph import Graph
 from gramian.manifold import MVU, NeighborLayout
+from gramian.manifold.neighbor_layout import (
+    NEAR,
+    PUSHED,
+    closeness,
+    near_pairs,
+    random_pairs,
+    repelled,
+)
 from gramian.problems import neighbor_layout
 from gramian.proofs import sparse
 
@@ -50,13 +59,39 @@ def test_the_picture_is_near_the_optimum_of_any_rank_and_that_is_proved(fitted):
     assert fitted.certificate_.lower_bound == pytest.approx(fitted.relaxation_.lower_bound)
     assert fitted.result_.status is gm.Status.LOCAL
     assert 0 < fitted.torn_ < 0.5
-    assert np.all((fitted.weights_ > 0) & (fitted.weights_ <= 1))
+    assert np.all((fitted.weights_ > 0) & (fitted.weights_ < 1.01 * closeness(fitted.graph_)))
 
 
-def test_one_round_is_the_convex_problem_of_weights_one():
+def test_near_neighbours_attract_more_and_all_samples_about_equally():
+    squares = np.array([1.0, 4.0, 4.0, 4.0, 9.0])
+    graph = Graph(6, np.array([[0, 1], [1, 2], [1, 3], [1, 4], [1, 5]]), squares)
+    found = closeness(graph)
+    assert found.mean() == pytest.approx(1) and found[0] > found[1] > found[4]
+    assert found[1] == found[2] == found[3]
+    hub = np.exp(-4 * squares / squares.mean())
+    shares = 1 + hub / hub.sum()  # each of the others has one edge
+    np.testing.assert_allclose(found, shares / shares.mean(), rtol=2e-2)
+    np.testing.assert_array_equal(closeness(Graph(6, graph.edges, squares * (1 + 1e-14))), found)
+    alike = closeness(Graph(6, graph.edges, np.full(5, 3.0)))
+    np.testing.assert_allclose(alike, 1.0)
+
+
+def test_pairs_of_near_places_stand_for_themselves():
+    places = np.column_stack([np.arange(200.0) ** 2, np.zeros(200)])
+    drawn = random_pairs(200, np.random.default_rng(0))
+    pairs, counts = repelled(drawn, near_pairs(places, NEAR), 200)
+    near = counts < 1
+    assert {(0, 1), (0, NEAR), (150, 151)} <= set(map(tuple, pairs[near].tolist()))
+    keys = np.sort(pairs, axis=1) @ [200, 1]
+    assert np.unique(keys[near]).size == near.sum() and not np.any(np.isin(keys[~near], keys[near]))
+    assert counts.sum() == pytest.approx(200 * PUSHED, rel=0.05)
+    assert np.all(pairs[:, 0] != pairs[:, 1])
+
+
+def test_one_round_is_the_convex_problem_of_the_affinities():
     points, _ = make_blobs(80, n_features=5, random_state=1)
     fitted = NeighborLayout(rounds=1, random_state=0).fit(points)
-    assert np.all(fitted.weights_ == 1)
+    np.testing.assert_allclose(fitted.weights_, closeness(fitted.graph_))
     assert fitted.result_.problem == "neighbor_layout"
     edges = fitted.graph_.edges
     pairs = np.array([(i, j) for i in range(80) for j in range(i)])

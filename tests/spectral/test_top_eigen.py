@@ -117,6 +117,16 @@ def test_the_residual_bounds_the_distance_to_an_eigenvalue():
     assert np.all(distance <= found.residuals)
 
 
+@pytest.mark.parametrize("scale", [2.0**-700, 2.0**700], ids=["tiny", "huge"])
+def test_squares_of_the_entries_may_overflow(scale):
+    K = random_symmetric(400)
+    expected = top_eigen(K, 3, method="lanczos")
+    for matrix in (scale * K, sp.csr_array(scale * K)):
+        found = top_eigen(matrix, 3, method="lanczos")
+        np.testing.assert_allclose(found.values / scale, expected.values)
+        assert np.all(found.residuals <= 1e-9 * found.values[0])
+
+
 def test_result_is_reproducible():
     first, second = (top_eigen(DENSE, 3, method="lanczos").vectors for _ in range(2))
     np.testing.assert_array_equal(first, second)

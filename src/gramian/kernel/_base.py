@@ -24,7 +24,7 @@ from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order, neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._held_out import HeldOutLinks, unit_rows
-from gramian.kernel._links import UNKNOWN, gather, known_labels, row_names
+from gramian.kernel._links import UNKNOWN, Links, gather, known_labels, row_names
 from gramian.neighbours import nearest
 from gramian.problem import Problem
 from gramian.result import Result, Status
@@ -102,10 +102,11 @@ class LinkedKernel(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; labels "
                 "(-1 if unknown), must_link, cannot_link or links are needed to learn a kernel"
             )
-        self.links_ = gather(
+        given = gather(
             X.shape[0], y, must_link, cannot_link, links, targets, weights,
             names=self._row_names, order=canonical_order(X),
         )  # fmt: skip
+        self.links_ = self._accepted(given)
         self.n_clusters_ = self._number_of_clusters(y, X.shape[0])
         self.laplacian_ = self._laplacian(X)
         self.X_fit_ = X
@@ -139,12 +140,14 @@ class LinkedKernel(
         old = self.links_
         names = getattr(self, "_row_names", None)
         new = gather(old.n, None, must_link, cannot_link, links, targets, weights, names=names)
-        self.links_ = gather(
+        joined = gather(
             old.n,
             links=np.vstack([old.pairs, new.pairs]),
             targets=np.append(old.targets, new.targets),
             weights=np.append(old.weights, new.weights),
         )
+        self.links_ = self._accepted(joined)
+        self._prepare()
         self._learn_from(self.kernel_factor_)
         return self
 
@@ -210,6 +213,10 @@ class LinkedKernel(
         return plotting.before_and_after(places, (before, clusters), titles, some)
 
     # --- fitting -----------------------------------------------------------------------
+
+    def _accepted(self, links: Links) -> Links:
+        """The links; ValueError if the model cannot have them."""
+        return links
 
     def _prepare(self) -> None:
         """Precompute quantities of the Laplacian."""

@@ -147,7 +147,8 @@ class HeldOutLinks:
             self.path_ = replace(path, chosen=stands) if behind <= DOUBT * error else path
             self.shrinkage_ = self.path_.value
         if self.shrinkage_ > 0:
-            self._keep_waves()
+            with clock.grace():
+                self._keep_waves()
         else:
             self._waves_kept = None
 

@@ -49,6 +49,11 @@ class Links:
     def cannot(self) -> Pairs:
         return self.pairs[self.targets == 0]
 
+    @property
+    def soft(self) -> bool:
+        """Whether there are soft links."""
+        return bool(np.any((self.targets > 0) & (self.targets < 1)))
+
     @cached_property
     def groups(self) -> Pairs:
         """The groups of samples joined by must-links, one number per group."""

@@ -55,7 +55,7 @@ class AutoKernel(LinkedKernel):
     baseline is used.
 
     With fewer than 20 links of a kind, or more than 2,000 samples, `NPKL` is used without a
-    selection. `add_links` keeps the learner.
+    selection. `add_links` keeps the learner, except `PCP` with soft links, which it cannot have.
 
     Parameters
     ----------
@@ -94,15 +94,16 @@ links_met_ :
 
     def _learn_from(self, start: Array | None) -> None:
         """Select a learner unless there are links to add, fit it, and take its attributes."""
-        if start is None:
+        if start is None or (self.links_.soft and isinstance(self.learner_, PCP)):
             for name in ("path_", "learner_"):
                 self.__dict__.pop(name, None)  # of an earlier fit
             self._waves_kept = None
             with clock.share(JUDGED):
-                path = self._selected()
-            self._fit_selected(path)
+                path, learners = self._selected()
+            self._fit_selected(path, learners)
         else:
             self.learner_.links_ = self.links_
+            self.learner_._prepare()
             self._fitted(self.learner_, start)
         settle(self, self.learner_.result_, stacklevel=5)
         for name in SHARED:
@@ -110,21 +111,23 @@ links_met_ :
             if name in vars(self.learner_):
                 setattr(self, name, getattr(self.learner_, name))
 
-    def _fit_selected(self, path: CandidatePath | None) -> None:
+    def _fit_selected(self, path: CandidatePath | None, learners: dict[str, Any]) -> None:
         """Fit the selected learner, or the baseline if that does not converge."""
         if path is None:
-            self.learner_ = self._fitted(self._candidate(NPKL, self.shrinkage), None)
+            self.learner_ = self._fitted(self._candidate(NPKL), None)
             return
+        baseline = learners[LEARNERS[0].__name__]
         if path.chosen > 0:
-            kind = next((k for k in LEARNERS if k.__name__ == path.name), LEARNERS[0])
+            learner = learners.get(path.name, baseline)
+            learner.shrinkage = float(path.settings[path.chosen])
             with clock.share(JUDGED):
-                learner = self._candidate(kind, float(path.settings[path.chosen]))
                 self._fitted(learner, None)
             if learner.result_.status.converged or clock.interrupted():
                 self.path_, self.learner_ = path, learner
                 return
         self.path_ = replace(path, chosen=0)
-        self.learner_ = self._fitted(self._candidate(LEARNERS[0], self._share), None)
+        baseline.shrinkage = self._share
+        self.learner_ = self._fitted(baseline, None)
 
     @staticmethod
     def _fitted(learner: Any, start: Array | None) -> Any:
@@ -134,10 +137,10 @@ links_met_ :
             learner._learn_from(start)
         return learner
 
-    def _candidate(self, kind: type[LinkedKernel], shrinkage: float | str) -> Any:
+    def _candidate(self, kind: type[LinkedKernel]) -> Any:
         """A learner with these parameters, and the samples, the graph and the links of the fit."""
         given = self.get_params(deep=False)
-        learner: Any = kind(**{**given, "shrinkage": shrinkage})
+        learner: Any = kind(**given)
         vars(learner).update({name: one for name, one in vars(self).items() if name not in given})
         learner._prepare()
         return learner
@@ -150,27 +153,25 @@ links_met_ :
             return self._shares[-1]
         return FILLED
 
-    def _selected(self) -> CandidatePath | None:
-        """The choice by held-out links; None if there are too few, or no time."""
-        if not self._enough:
-            return None
-        self._keep_waves()
-        folds, found = self._folds(), dict[str, Array]()
-        soft = np.any((self.links_.targets > 0) & (self.links_.targets < 1))
+    def _selected(self) -> tuple[CandidatePath | None, dict[str, Any]]:
+        """The choice by held-out links, None if there are too few or no time; the candidates."""
+        found, learners = dict[str, Array](), dict[str, Any]()
         seconds: list[float] = []
-        for kind in LEARNERS:
-            if soft and kind is PCP:
-                continue
-            started = clock.now()
-            clock.phase(f"held-out links for {kind.__name__}")
-            learner = self._candidate(kind, self.shrinkage)
-            setting = learner._settings()[0]
-            try:
-                found[kind.__name__] = joined(learner._misses(setting, folds))
-            except clock.TimeUpError:
-                break
-            seconds.append(clock.elapsed(started))
-        return self._path(found, seconds) if found else None
+        try:
+            if self._enough:
+                self._keep_waves()
+                folds = self._folds()
+                for kind in LEARNERS:
+                    if kind is PCP and self.links_.soft:
+                        continue
+                    started, name = clock.now(), kind.__name__
+                    clock.phase(f"held-out links for {name}")
+                    learners[name] = learner = self._candidate(kind)
+                    found[name] = joined(learner._misses(learner._settings()[0], folds))
+                    seconds.append(clock.elapsed(started))
+        except clock.TimeUpError:
+            pass  # the candidates so far
+        return self._path(found, seconds) if found else None, learners
 
     def _path(self, found: dict[str, Array], seconds: list[float]) -> CandidatePath:
         """The table of the baseline, the graph, and each learner with its best β."""

@@ -144,5 +144,5 @@ def feature_map(estimator: Any, X: Any, advice: str) -> tuple[Array, Array]:
         K, eps = kernel_values(kernel, params, X, X), value_rounding(kernel, params, X)
     found = kernel_span(np.asarray(K, dtype=float), center=False, eps=eps)
     if found is None:
-        raise ValueError("the kernel is 0 for all pairs of samples: there is nothing to learn")
+        raise ValueError("the kernel has no positive eigenvalue: there is nothing to learn")
     return found

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gramian.common.parameters import ABOVE_ZERO
 from gramian.estimators.parameters import with_parameters
+from gramian.kernel._links import Links
 from gramian.kernel.npkl import Penalised
 from gramian.problems.kernel import pcp_to
 from gramian.result import Result
@@ -56,6 +57,11 @@ path_, links_met_ :
 
     _keeps_links = True
 
+    def _accepted(self, links: Links) -> Links:
+        if links.soft:
+            raise ValueError("PCP keeps its links exactly: soft targets are for NPKL and RegPCP")
+        return links
+
     def _settings(self) -> tuple[float, ...]:
         return (ONCE,)
 
@@ -66,8 +72,6 @@ path_, links_met_ :
         return self._penalised(ONCE, None, merge=True)[1]
 
     def _learn(self, start: Array | None) -> tuple[Result, Array]:
-        if np.any((self.links_.targets > 0) & (self.links_.targets < 1)):
-            raise ValueError("PCP keeps its links exactly: soft targets are for NPKL and RegPCP")
         entries, targets, _ = self.links_.with_diagonal(True)
         merge = self.links_.merge
         problem = pcp_to(merge.summed(self.laplacian_), entries, targets)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator
 
-from gramian.arrays.places import HOST, Place, as_double, host, norm
+from gramian.arrays.places import HOST, Place, as_double, host, largest, norm
 from gramian.objectives.matrices import Dense, Operator, Sparse, SymmetricMatrix
 
 Array = NDArray[np.float64]
@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 _FEW_COLUMNS = 3
 _ASYMMETRY = 1e-8
 _POWER_STEPS = 4
+_SQUARABLE = 400
+"""Powers of 2 up to which sums of squares neither overflow nor underflow."""
 
 
 class SymmetricArray:
@@ -57,6 +59,13 @@ class Given:
 
     def __matmul__(self, V: Any) -> Any:
         return self.operator @ V
+
+    @property
+    def unit(self) -> float:
+        """A power of 2 to divide K by: 1 unless squares of its products overflow or underflow."""
+        size = largest(self @ self.place.put(_probe(self.order)))
+        power = max(int(np.frexp(size)[1]), -1000)
+        return 2.0**power if size > 0 and abs(power) > _SQUARABLE else 1.0
 
     @cached_property
     def norm(self) -> float:

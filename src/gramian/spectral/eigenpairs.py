@@ -16,6 +16,7 @@ from gramian.arrays.threads import blas_threads_for
 from gramian.common.random_state import generator
 from gramian.linalg.block_lanczos import block_lanczos
 from gramian.linalg.krylov import largest_pairs
+from gramian.objectives.matrices import Scaled
 from gramian.spectral._inputs import Given, given
 from gramian.spectral._lro import lro_subspace
 
@@ -91,6 +92,14 @@ def top_eigen(
     there = place(getattr(K, "device", None) if device is None else device)
     matrix = given(K, there)
     _check_arguments(k, matrix.order, method, tol, max_products)
+    if (unit := matrix.unit) != 1.0:
+        operator = matrix.matrix
+        scaled = matrix.operator / unit if operator is None else Scaled(operator, 1.0 / unit)
+        found = top_eigen(
+            scaled, k, method=method, tol=tol, max_products=max_products,
+            random_state=random_state, device=device,
+        )  # fmt: skip
+        return found._replace(values=unit * found.values, residuals=unit * found.residuals)
     k, seed = int(k), generator(random_state)
     with blas_threads_for(matrix.order**2):
         if method == "auto" or not there.is_host:
