@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -118,6 +119,7 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     categories = [name for name, kind in kinds.items() if kind == "categories"]
     if missing == "drop":
         whole = whole_rows(X, None if unknown else y)
+        _note_gaps(X, whole)
         X, names = X[whole], rows_left(whole, names, there)
         y = None if y is None else _without_gaps(y[whole])
     elif gone := [name for name in categories if X[name].isna().any()]:
@@ -167,6 +169,18 @@ def rows_left(
     return {**{name: values[whole] for name, values in names.items()}, **numbers}
 
 
+def _note_gaps(X: Any, whole: NDArray[np.bool_]) -> None:
+    """Suggest --drop for a column if most rows are left out because of its missing cells."""
+    if sp.issparse(X) or X.shape[1] < 2 or whole.all():
+        return
+    gaps = X.isna().to_numpy()
+    most = int(gaps.sum(axis=0).argmax())
+    saved = int((gaps.any(axis=1) & (gaps.sum(axis=1) == gaps[:, most])).sum())
+    if 2 * saved > len(X):
+        name = quote(str(X.columns[most]))
+        note(f"{counted(saved, 'row')} lack a cell of {name} only: --drop {name} keeps them")
+
+
 def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows have a label."""
     known: NDArray[np.bool_] = ~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != ""
@@ -197,18 +211,18 @@ def _gaps(source: Source, X: Any, empty: list[str]) -> str:
 
 
 def _without_row_names(source: Source, header: Any) -> Source:
-    """Leave out an empty last column, an unnamed first column of row names, and the ids."""
+    """Leave out empty last columns, an unnamed first column of row names, and the ids."""
     if header is None:
         return source if source.ids is None else replace(source, drop=[*source.drop, source.ids])
     used = {*source.drop, *source.encode, source.label, source.ids}
     drop, ids = list(source.drop), source.ids
     if header.named and len(header.names) > 1:
-        *_, before, last = header.names
-        first, second, size = header.names[0], header.names[1], len(header.names)
-        unnamed = last == f"x{size - 1}" and before != f"x{size - 2}" and last not in used
-        if unnamed and _is_empty(source, last):
-            note(f"{source.file}: the last column has neither a name nor a cell, and is left out")
-            drop.append(last)
+        first, second = header.names[:2]
+        empty = _empty_last(source, [name for name in header.names if name not in used])
+        if empty:
+            columns = f"{counted(len(empty), 'column')} at the end without a name or a cell"
+            note(f"{source.file}: {columns} left out")
+            drop += empty
         unnamed = first == "Unnamed: 0" or (first == "x0" and second != "x1")  # by pandas, or by us
         if unnamed and first not in used and (kind := _names_rows(source, first)) is not None:
             drop.append(first)
@@ -217,18 +231,26 @@ def _without_row_names(source: Source, header: Any) -> Source:
     return replace(source, drop=drop if ids is None else [*drop, ids])
 
 
-def _is_empty(source: Source, name: str) -> bool:
-    cells = read_column(source.file, name, source.format)
-    return all(str(cell) in ("", "nan") for cell in cells)
+def _empty_last(source: Source, names: Sequence[str]) -> list[str]:
+    """The last columns without a name, which have no cell either."""
+    empty: list[str] = []
+    for name in reversed(names):
+        if re.fullmatch(r"x\d+", name) is None:
+            break
+        cells = read_column(source.file, name, source.format)
+        if not all(str(cell) in ("", "nan") for cell in cells):
+            break
+        empty.append(name)
+    return empty
 
 
 def _names_rows(source: Source, name: str) -> str | None:
     """Whether an unnamed first column counts or names the rows: "numbers", "names" or None."""
     cells = read_column(source.file, name, source.format)
-    if cells.dtype.kind in "iu" and len(cells) > 2 and cells[0] in (0, 1):
-        if (np.diff(cells) != 1).any():
-            return None
-        note(f"{source.file}: the first column has no name and counts the rows, and is left out")
+    if cells.dtype.kind in "iu" and len(cells) > 2 and np.unique(cells).size == len(cells):
+        counts = cells[0] in (0, 1) and (np.diff(cells) == 1).all()
+        what = "counts" if counts else "numbers"
+        note(f"{source.file}: the first column has no name and {what} the rows, and is left out")
         return "numbers"
     if cells.dtype.kind != "U" or looks_like(cells) != "names":
         return None

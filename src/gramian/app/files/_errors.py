@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import lzma
 import warnings
 import zipfile
 import zlib
@@ -54,7 +55,7 @@ def reading(path: NameOfFile) -> Iterator[None]:
     """Name the file in errors of its folder, its disk or its compression."""
     try:
         yield
-    except (EOFError, zlib.error) as reason:
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as reason:
         raise FileError(f"{path} is damaged or cut short ({reason}): fetch it again") from None
     except MemoryError:
         raise FileError(f"{path} does not fit into memory: split it") from None

@@ -205,7 +205,14 @@ def read_matrix(path: NameOfFile, format: Format = None) -> Numbers:
         claim_columns(columns, len(columns.names), 0)
         values = columns.values(range(len(columns.names)))
         named = _has_row_names(columns, values[0])
-        return _features(columns, columns.names[named:], values[named:])
+        try:
+            return _features(columns, columns.names[named:], values[named:])
+        except TextColumnsError as refusal:
+            column = refusal.columns[0]
+            raise FileError(
+                f"{path}: column {shown(column.name)} has the text {shown(column.cell)} in "
+                f"{column.place}, and a matrix has numbers only"
+            ) from None
 
 
 def _has_row_names(columns: Frame, first: Values) -> bool:
