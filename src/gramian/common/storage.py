@@ -19,7 +19,7 @@ import secrets
 import stat
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
@@ -492,7 +492,7 @@ class Reading:
     def _csr(self, tree: Any) -> Any:
         parts = [self.array(name) for name in tree["parts"]]
         self.charge(array_bytes(parts))
-        return _csr(tree["csr"], parts, tree["shape"])
+        return checked_csr(parts, tree["shape"], tree["csr"])
 
     def _made(self, cls: Any, state: State) -> Any:
         if cls in _FOREIGN:
@@ -521,7 +521,8 @@ def _objects(parts: list[Any], shape: list[int]) -> NDArray[Any]:
     return objects.reshape(shape)
 
 
-def _csr(kind: str, parts: list[NDArray[Any]], shape: list[int]) -> Any:
+def checked_csr(parts: Sequence[NDArray[Any]], shape: Sequence[int], kind: str = "matrix") -> Any:
+    """The CSR matrix of data, indices and indptr; raises StoredFileError if they disagree."""
     data, indices, indptr = parts
     rows, columns = shape
     whole = (
