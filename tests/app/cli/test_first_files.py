@@ -726,3 +726,30 @@ def test_recommend_says_what_it_wrote(run, folder):
 def test_rejects_time_limits_that_are_not_positive(run, folder):
     said = refused(run, "metric", "flowers.csv", "--label", "species", "--time-limit", -1)
     assert "not in the range x>0" in said
+
+
+def test_a_column_that_counts_the_rows_is_left_out(run, folder):
+    """The rows of many sets are sorted by class, so that the number of a row predicts it."""
+    frame = pd.read_csv("flowers.csv")
+    frame.insert(0, "Id", range(1, len(frame) + 1))
+    frame.to_csv("ids.csv", index=False)
+    line = ("metric", "ids.csv", "--label", "species", "--method", "kta", "--no-verdict")
+    status, out, err = run(*line, "--model", "m.gramian", "--json")
+    assert status == 0 and json.loads(out)["features"] == 4
+    assert "left out what only counts the rows: Id" in err
+    assert run("predict", "ids.csv", "--model", "m.gramian", "--out", "p.csv")[0] == 0
+    frame[["Id", "species"]].to_csv("alone.csv", index=False)
+    assert answer(run, "metric", "alone.csv", *line[2:])["features"] == 1
+
+
+def test_a_fitted_column_is_kept_if_it_counts_the_rows_of_the_test_file(run, folder):
+    frame = pd.read_csv("flowers.csv").iloc[::10].assign(age=np.arange(15) % 4)
+    frame.to_csv("train.csv", index=False)
+    frame.iloc[[0, 1, 6, 11]].assign(age=range(4)).to_csv("test.csv", index=False)
+    line = ("metric", "train.csv", "--label", "species", "--method", "kta", "--test", "test.csv")
+    assert answer(run, *line)["held_out"]["held_out"] == 4
+
+
+def test_missing_files_are_reported_alike(run, folder):
+    for line in (("info", "no.gramian"), ("info", "no.csv"), ("report", "no.gramian")):
+        assert "there is no such file or folder; check the name" in refused(run, *line)

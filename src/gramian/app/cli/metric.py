@@ -124,7 +124,8 @@ def metric(
             )
         else:
             other = samples(
-                replace(source, file=test, format=ReadOptions(), encode=list(given.encoded))
+                replace(source, file=test, format=ReadOptions(), encode=list(given.encoded)),
+                fitted=list(getattr(X, "columns", ())),
             )
             asked, others = classes_of(other, unknown), _alike(other, X)
             if not known.all():

@@ -94,8 +94,11 @@ class Samples:
             )
 
 
-def samples(source: Source, *, unknown: bool = False) -> Samples:
-    """Read samples and handle missing cells; labels may be missing if `unknown`."""
+def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = ()) -> Samples:
+    """Read samples and handle missing cells; labels may be missing if `unknown`.
+
+    A column that only counts the rows is left out, unless a model was `fitted` to it.
+    """
     file, missing = source.file, source.missing
     clock.phase(f"reading {file}")
     if source.label is not None and source.label == source.ids:
@@ -115,6 +118,7 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     with bad_input():
         check_size(table.X, str(file), least=0.0)
     X, y = with_texts(table, there), table.y
+    X = _without_counts(source, X, fitted)
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
     if missing == "drop":
@@ -258,27 +262,37 @@ def _names_rows(source: Source, name: str) -> str | None:
     return "names"
 
 
+def _without_counts(source: Source, X: Any, fitted: Collection[str]) -> Any:
+    """The frame without columns that count the rows: files are often sorted by class or time."""
+    if sp.issparse(X) or len(X) < 3:
+        return X
+    numbers = [name for name in X.columns if X[name].dtype != object and name not in fitted]
+    counts = [n for n in numbers if X[n].iloc[0] in (0, 1) and (X[n].diff()[1:] == 1).all()]
+    if not 0 < len(counts) < X.shape[1]:
+        return X
+    note(f"{source.file}: left out what only counts the rows: {listed(counts)}")
+    return X.drop(columns=counts)
+
+
 def _note_useless(X: Any) -> None:
-    """Name the columns that count the rows, are constant, or repeat another column."""
+    """Name the columns that are constant or repeat another column."""
     if sp.issparse(X) or len(X) < 3:
         return
     hashed = import_module("pandas").util.hash_array
-    found: dict[str, list[str]] = {"only counts the rows": [], "has one value in all rows": []}
+    constant: list[str] = []
     repeated: dict[str, str] = {}
     seen: dict[bytes, str] = {}
     for name in X.columns:
         cells = X[name]
-        if cells.dtype != object and cells.iloc[0] in (0, 1) and (cells.diff()[1:] == 1).all():
-            found["only counts the rows"].append(name)
         if cells.nunique() == 1 and cells.notna().all():
-            found["has one value in all rows"].append(name)
+            constant.append(name)
         elif (first := seen.setdefault(hashed(cells.to_numpy()).tobytes(), name)) != name:
             repeated[name] = first
-    for what, names in found.items():
-        if names:
-            one = len(names) == 1
-            which = f"column {names[0]!r}" if one else f"each of the columns {listed(names)}"
-            note(f"{which} {what}: leave it out with --drop {','.join(map(quote, names))}")
+    if constant:
+        one = len(constant) == 1
+        which = f"column {constant[0]!r}" if one else f"each of the columns {listed(constant)}"
+        option = f"--drop {','.join(map(quote, constant))}"
+        note(f"{which} has one value in all rows: leave it out with {option}")
     if repeated:
         pairs = listed([f"{name!r} repeats {first!r}" for name, first in repeated.items()])
         option = f"--drop {','.join(map(quote, repeated))}"

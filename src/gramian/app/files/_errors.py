@@ -60,7 +60,7 @@ def reading(path: NameOfFile) -> Iterator[None]:
     except MemoryError:
         raise FileError(f"{path} does not fit into memory: split it") from None
     except OSError as reason:
-        raise FileError(f"{path} cannot be read: {_what(reason)}") from None
+        raise FileError(f"{path} cannot be read: {reason_of(reason)}") from None
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def writing(path: NameOfFile) -> Iterator[None]:
     try:
         yield
     except OSError as reason:
-        raise FileError(f"{path} cannot be written: {_what(reason)}") from None
+        raise FileError(f"{path} cannot be written: {reason_of(reason)}") from None
 
 
 @contextmanager
@@ -105,7 +105,8 @@ def shown(value: Any) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")
 
 
-def _what(reason: OSError) -> str:
+def reason_of(reason: OSError) -> str:
+    """Why a file cannot be read or written, and a remedy."""
     if isinstance(reason, FileNotFoundError):
         return "there is no such file or folder; check the name"
     if isinstance(reason, IsADirectoryError):
