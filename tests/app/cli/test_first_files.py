@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 
@@ -21,7 +22,9 @@ from gramian.app.verdict import (
     edge_errors,
     keeps_euclid,
     of_errors,
+    untested,
     verdict_of_metric,
+    with_selection,
 )
 from gramian.common import clock
 from gramian.metric import KTA
@@ -574,6 +577,17 @@ def test_folds_are_held_out_while_there_is_time(monkeypatch, passing, folds):
     X, y = FLOWERS.data.to_numpy(), FLOWERS.target
     model = KTA(lam=0.1).fit(X, y)
     assert f"({folds} of 5 folds" in verdict_of_metric(model, X, y, seconds=2.5).sentence
+
+
+def test_an_untested_verdict_has_the_error_by_which_the_learner_was_chosen():
+    errors = np.array([0.2, 0.05])
+    path = SimpleNamespace(nested_error=0.1, errors=errors, measure="error", held_out=1500)
+    assert str(with_selection(untested("time"), path)).endswith(
+        "time. The learner was chosen by the error: 20.0 % → 10.0 % of 1,500 samples."
+    )
+    assert with_selection(untested("time"), None) == untested("time")
+    tested = replace(untested("time"), measure="3-NN error")
+    assert with_selection(tested, path) is tested
 
 
 def test_one_row_is_singular_in_the_verdict():

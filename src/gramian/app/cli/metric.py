@@ -32,6 +32,7 @@ from gramian.app.verdict import (
     verdict_of_metric,
     voted,
     with_choice,
+    with_selection,
     wrong_rows,
 )
 from gramian.common import clock
@@ -143,7 +144,7 @@ def metric(
                 "leave_one_out_error_before": leave_one_out(before, classes, neighbors),
                 "leave_one_out_error_after": leave_one_out(after, classes, neighbors),
             }
-    verdict = with_choice(verdict, kept)
+    verdict = with_choice(with_selection(verdict, getattr(fitted, "path_", None)), kept)
     if out is not None:
         columns = list(fitted.get_feature_names_out())
         deliver(out, model.transform(X), columns, first=given.ids, extra={given.label: y})
