@@ -31,6 +31,7 @@ from gramian.app.files import (
     read_column,
     read_header,
 )
+from gramian.app.files._columns import settled
 from gramian.arrays.samples import check_size
 from gramian.common import clock
 
@@ -125,7 +126,7 @@ def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = 
         whole = whole_rows(X, None if unknown else y)
         _note_gaps(X, whole)
         X, names = X[whole], rows_left(whole, names, there)
-        y = None if y is None else _without_gaps(y[whole])
+        y = None if y is None else settled(file, y[whole])
     elif gone := [name for name in categories if X[name].isna().any()]:
         note(f"missing cells of {listed(gone)} are a category of their own")
     X = filled_categories(X, categories)
@@ -189,12 +190,6 @@ def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows have a label."""
     known: NDArray[np.bool_] = ~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != ""
     return known
-
-
-def _without_gaps(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels as integers if they are whole numbers that missing labels had made floats."""
-    whole = y.dtype.kind == "f" and np.isfinite(y).all() and (y % 1 == 0).all()
-    return y.astype(np.int64) if whole else y
 
 
 # --- columns that are not features -----------------------------------------------------

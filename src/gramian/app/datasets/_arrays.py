@@ -56,7 +56,9 @@ def matrix(arrays: Arrays, part: str = "") -> Any:
     if missing:
         raise ValueError(f"there is neither {dense} nor {', '.join(missing)}")
     values, indices, indptr, shape = (arrays[prefix + key] for key in SPARSE)
-    return checked_csr([values, *(part.astype(np.int32) for part in (indices, indptr))], shape)
+    return checked_csr(
+        [values, *(part.astype(np.int32) for part in (indices, indptr))], shape.tolist()
+    )
 
 
 def fingerprint(arrays: Arrays) -> str:

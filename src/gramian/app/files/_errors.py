@@ -35,10 +35,15 @@ class TextColumn:
 
 
 class TextColumnsError(FileError):
-    """All columns of text where numbers are expected; `numeric` counts the other columns."""
+    """All columns of text where numbers are expected.
 
-    def __init__(self, path: NameOfFile, columns: list[TextColumn], numeric: int = 0) -> None:
-        self.path, self.columns, self.numeric = path, columns, numeric
+    `numeric` counts the other columns, and `gaps` says whether some of their cells are missing.
+    """
+
+    def __init__(
+        self, path: NameOfFile, columns: list[TextColumn], numeric: int = 0, gaps: bool = False
+    ) -> None:
+        self.path, self.columns, self.numeric, self.gaps = path, columns, numeric, gaps
         first = columns[0]
         message = (
             f"{path}: column {shown(first.name)} has the text {shown(first.cell)} in "

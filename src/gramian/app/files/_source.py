@@ -32,7 +32,9 @@ ENDINGS = {
 """File extensions by format."""
 FORMATS = tuple(ENDINGS)
 ALIASES = {"libsvm": "svmlight", "mtx": "matrix market", "xlsx": "excel", "jsonl": "json lines"}
-ZIP = b"PK\x03\x04"
+ZIP, WORKBOOK = b"PK\x03\x04", "xl/workbook.xml"
+"""Leading bytes of a ZIP file, and a file in those of Excel."""
+
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"\x93NUMPY": "npy", ZIP: "npz"}
 BINARY = ("parquet", "feather", "npy", "npz", "excel")
 PACKED: dict[bytes, Callable[..., Any]] = {
@@ -215,14 +217,10 @@ def _limited(path: NameOfFile, packed: IO[bytes]) -> bytes:
 
 def _zipped_table(path: NameOfFile) -> str | None:
     """The only file of a ZIP file; None if it is a workbook, has arrays or is damaged."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            infos = [info for info in archive.infolist() if not info.is_dir()]
-    except Exception:  # a damaged file, which its reader reports
-        return None
-    ours = [info for info in infos if not info.filename.startswith("__MACOSX/")]
+    files = [info for info in _zipped(path) if not info.is_dir()]
+    ours = [info for info in files if not info.filename.startswith("__MACOSX/")]
     names = [info.filename for info in ours]
-    if "xl/workbook.xml" in names or not names or any(name.endswith(".npy") for name in names):
+    if not names or WORKBOOK in names or any(name.endswith(".npy") for name in names):
         return None
     if len(names) > 1 or ours[0].flag_bits & 1:
         what = "is encrypted" if len(names) == 1 else f"has {len(names)} files in it"
@@ -282,12 +280,13 @@ def _by_magic(head: bytes) -> str | None:
     return next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
 
 
-def _is_workbook(source: Source) -> bool:
+def _zipped(path: NameOfFile) -> list[zipfile.ZipInfo]:
+    """The files in a ZIP file; none in a damaged one, which its reader reports."""
     try:
-        with zipfile.ZipFile(source.path) as archive:
-            return "xl/workbook.xml" in archive.namelist()
-    except Exception:  # a damaged file, which its reader reports
-        return False
+        with zipfile.ZipFile(path) as archive:
+            return archive.infolist()
+    except Exception:
+        return []
 
 
 def _sniffed(source: Source) -> str:
@@ -295,7 +294,8 @@ def _sniffed(source: Source) -> str:
     with source.open() as file:
         head = file.read(1 << 16)
     if found := _by_magic(head):
-        return "excel" if found == "npz" and _is_workbook(source) else found
+        workbook = found == "npz" and WORKBOOK in [i.filename for i in _zipped(source.path)]
+        return "excel" if workbook else found
     if head.startswith(OLD_EXCEL):
         raise FileError(f"{source.path} is of the old Excel format: save it as .xlsx or CSV")
     lines = head.decode(errors="replace").splitlines()
