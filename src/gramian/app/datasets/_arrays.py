@@ -56,9 +56,8 @@ def matrix(arrays: Arrays, part: str = "") -> Any:
     if missing:
         raise ValueError(f"there is neither {dense} nor {', '.join(missing)}")
     values, indices, indptr, shape = (arrays[prefix + key] for key in SPARSE)
-    return checked_csr(
-        [values, *(part.astype(np.int32) for part in (indices, indptr))], shape.tolist()
-    )
+    parts = [values, indices.astype(np.int32), indptr.astype(np.int32)]
+    return checked_csr(parts, shape.tolist())
 
 
 def fingerprint(arrays: Arrays) -> str:
