@@ -144,7 +144,8 @@ def metric(
                 "leave_one_out_error_before": leave_one_out(before, classes, neighbors),
                 "leave_one_out_error_after": leave_one_out(after, classes, neighbors),
             }
-    verdict = with_choice(with_selection(verdict, getattr(fitted, "path_", None)), kept)
+    path = None if kept else getattr(fitted, "path_", None)
+    verdict = with_choice(with_selection(verdict, path), kept)
     if out is not None:
         columns = list(fitted.get_feature_names_out())
         deliver(out, model.transform(X), columns, first=given.ids, extra={given.label: y})
