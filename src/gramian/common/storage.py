@@ -19,7 +19,7 @@ import secrets
 import stat
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
@@ -271,14 +271,14 @@ def _kind_of_archive(path: Path) -> str:
 
 def write(path: Path, kind: str, content: Any) -> None:
     """Write a file of a kind, completely or not at all."""
-    arrays = _Arrays()
+    arrays: _Arrays = {}
     head = {"format": f"gramian {kind}", "format_version": FORMAT_VERSION}
     text = json.dumps(
         {**head, "content": _encoded(content, kind, arrays)}, allow_nan=False, indent=1
     )
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(CONTENT, text)
-        for name, array in arrays.members.items():
+        for name, array in arrays.values():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(member, array, allow_pickle=False)
 
@@ -362,18 +362,13 @@ def _array(data: bytes) -> NDArray[Any]:
 # --- values ----------------------------------------------------------------------------
 
 
-class _Arrays:
-    """The arrays of a file, each stored once."""
+_Arrays = dict[int, tuple[str, NDArray[Any]]]
+"""The name and the array of each member of a file, by the identity of the array."""
 
-    def __init__(self) -> None:
-        self.members: dict[str, NDArray[Any]] = {}
-        self._names: dict[int, str] = {}
 
-    def add(self, array: NDArray[Any]) -> str:
-        if id(array) not in self._names:
-            self._names[id(array)] = name = f"array{len(self.members)}"
-            self.members[name] = array
-        return self._names[id(array)]
+def _member_of(array: NDArray[Any], arrays: _Arrays) -> str:
+    """The name of the member with an array, which is stored once."""
+    return arrays.setdefault(id(array), (f"array{len(arrays)}", array))[0]
 
 
 def _encoded(value: Any, place: str, arrays: _Arrays) -> Any:
@@ -409,7 +404,8 @@ def _encoded(value: Any, place: str, arrays: _Arrays) -> Any:
 
 def _encoded_array(value: NDArray[Any], place: str, arrays: _Arrays) -> Any:
     if value.dtype.kind in KINDS:
-        return {"array": arrays.add(value if value.dtype.itemsize else value.astype("U1"))}
+        array = value if value.dtype.itemsize else value.astype("U1")
+        return {"array": _member_of(array, arrays)}
     if value.dtype.kind == "O":
         parts = [_encoded(part, f"{place} (an entry)", arrays) for part in value.ravel().tolist()]
         return {"objects": parts, "shape": list(value.shape)}
@@ -419,7 +415,7 @@ def _encoded_array(value: NDArray[Any], place: str, arrays: _Arrays) -> Any:
 def _encoded_sparse(value: Any, place: str, arrays: _Arrays) -> Any:
     if value.format != "csr":
         raise StoredFileError(f"{place} is a sparse matrix in {value.format} format, not csr")
-    parts = [arrays.add(part) for part in (value.data, value.indices, value.indptr)]
+    parts = [_member_of(part, arrays) for part in (value.data, value.indices, value.indptr)]
     is_array = isinstance(value, sp.csr_array)
     return {"csr": "array" if is_array else "matrix", "parts": parts, "shape": list(value.shape)}
 
@@ -492,7 +488,7 @@ class Reading:
     def _csr(self, tree: Any) -> Any:
         parts = [self.array(name) for name in tree["parts"]]
         self.charge(array_bytes(parts))
-        return _csr(tree["csr"], parts, tree["shape"])
+        return checked_csr(parts, tree["shape"], tree["csr"])
 
     def _made(self, cls: Any, state: State) -> Any:
         if cls in _FOREIGN:
@@ -521,7 +517,8 @@ def _objects(parts: list[Any], shape: list[int]) -> NDArray[Any]:
     return objects.reshape(shape)
 
 
-def _csr(kind: str, parts: list[NDArray[Any]], shape: list[int]) -> Any:
+def checked_csr(parts: Sequence[NDArray[Any]], shape: Sequence[int], kind: str = "matrix") -> Any:
+    """The CSR matrix of data, indices and indptr; raises StoredFileError if they disagree."""
     data, indices, indptr = parts
     rows, columns = shape
     whole = (

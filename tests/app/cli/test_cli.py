@@ -415,7 +415,7 @@ def test_silent_by_default(run, folder):
         ("metric flowers.csv --label species --rank 9", "rank must be"),
         ("metric flowers.csv --label species --method svm", "'svm' is not one of"),
         ("metric flowers.csv --label species --solver magic", "magic"),
-        ("metric flowers.csv --label species --neighbors 150", "--neighbors 150"),
+        ("metric flowers.csv --label species --neighbors 150", "--neighbors must be from 1 to 149"),
         ("metric flowers.csv --label species --model no/where", "no folder"),
         ("embed points.csv --neighbors 0", "--neighbors must"),
         ("embed points.csv --method colored-mvu", "--label"),

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 
@@ -21,7 +22,9 @@ from gramian.app.verdict import (
     edge_errors,
     keeps_euclid,
     of_errors,
+    untested,
     verdict_of_metric,
+    with_selection,
 )
 from gramian.common import clock
 from gramian.metric import KTA
@@ -165,7 +168,7 @@ def test_separators_at_the_ends_of_lines_make_no_column(run, folder):
     (folder / "ends.csv").write_text(",\n".join(lines) + ",\n")
     line = ("metric", "ends.csv", "--label", "species", "--no-verdict", "--json")
     _, out, err = run(*line)
-    assert json.loads(out)["features"] == 4 and "neither a name nor a cell" in err
+    assert json.loads(out)["features"] == 4 and "1 column at the end without" in err
 
 
 def test_a_label_that_looks_like_a_quantity_is_named(run, folder):
@@ -576,6 +579,17 @@ def test_folds_are_held_out_while_there_is_time(monkeypatch, passing, folds):
     assert f"({folds} of 5 folds" in verdict_of_metric(model, X, y, seconds=2.5).sentence
 
 
+def test_an_untested_verdict_has_the_error_by_which_the_learner_was_chosen():
+    errors = np.array([0.2, 0.05])
+    path = SimpleNamespace(nested_error=0.1, errors=errors, measure="error", held_out=1500)
+    assert str(with_selection(untested("time"), path)).endswith(
+        "time. The learner was chosen by the error: 20.0 % → 10.0 % of 1,500 samples."
+    )
+    assert with_selection(untested("time"), None) == untested("time")
+    tested = replace(untested("time"), measure="3-NN error")
+    assert with_selection(tested, path) is tested
+
+
 def test_one_row_is_singular_in_the_verdict():
     wrong = np.zeros((10, 2))
     wrong[0, 0], wrong[1:4, 1] = 1, 1
@@ -649,3 +663,107 @@ def test_many_small_classes_are_noted_in_our_words(run, folder):
     said = " ".join(err.split())
     assert "'name' has 100 classes in 150 rows: nothing can be learned" in said
     assert "regression" not in said
+
+
+def test_minus_one_is_unknown_or_a_class(run, folder):
+    frame = FLOWERS.data.assign(label=FLOWERS.target - 1)
+    frame.iloc[::2].to_csv("train.csv", index=False)
+    frame.iloc[1::2].to_csv("test.csv", index=False)
+    line = ("metric", "train.csv", "--label", "label", "--method", "kta", "--test", "test.csv")
+    status, _, err = run(*line, "--json")
+    note = "25 rows with 'label' -1 left out, as rows of unknown class: --unknown none makes -1"
+    assert status == 0 and " ".join(err.split()).count("unknown class") == 1 and note in err
+    found = answer(run, *line, "--unknown", "none", "--model", "m.gramian")
+    assert found["classes"] == 3 and found["held_out"]["held_out"] == 75
+    assert run("predict", "test.csv", "--model", "m.gramian", "--out", "p.csv")[0] == 0
+    assert set(pd.read_csv("p.csv").prediction) == {-1, 0, 1}
+
+
+def test_rows_of_unknown_class_in_the_test_file_are_left_out(run, folder):
+    frame = FLOWERS.data.assign(label=FLOWERS.target - 1)
+    frame.iloc[::2].to_csv("train.csv", index=False)
+    frame.iloc[1::2].to_csv("test.csv", index=False)
+    line = ("metric", "train.csv", "--label", "label", "--method", "kta", "--test", "test.csv")
+    assert answer(run, *line)["held_out"]["held_out"] == 50
+
+
+def test_an_index_in_another_order_is_left_out(run, folder):
+    """The index of rows that were sorted by class would predict the class."""
+    shuffled = ships().sample(frac=1, random_state=0)
+    shuffled.drop(columns=shuffled.columns[0]).to_csv("shuffled.csv")
+    line = ("metric", "shuffled.csv", "--label", shuffled.columns[-1], "--encode", "all")
+    status, _, err = run(*line, "--method", "kta", "--no-verdict")
+    assert status == 0 and "no name and numbers the rows, and is left out" in err
+
+
+def test_empty_columns_at_the_end_are_left_out(run, folder):
+    lines = (folder / "flowers.csv").read_text().splitlines()
+    (folder / "wide.csv").write_text("\n".join(line + ",,," for line in lines))
+    status, _, err = run("metric", "wide.csv", "--label", "species", "--method", "kta",
+                         "--no-verdict")  # fmt: skip
+    assert status == 0 and "3 columns at the end without a name or a cell left out" in err
+
+
+def test_a_column_that_costs_most_rows_is_named(run, folder):
+    frame = FLOWERS.data.assign(species=FLOWERS.target, comment_length=np.nan)
+    frame.loc[::30, "comment_length"] = range(5)
+    frame.loc[[0, 30], "comment_length"] = 9, 8
+    frame.loc[1, frame.columns[0]] = np.nan
+    frame.to_csv("gaps.csv", index=False)
+    _, _, err = run("metric", "gaps.csv", "--label", "species", "--method", "kta", "--missing",
+                    "drop", "--no-verdict")  # fmt: skip
+    assert "144 rows lack a cell of comment_length only: --drop comment_length keeps them" in err
+
+
+def test_matrices_are_refused_without_the_options_of_tables(run, folder):
+    (folder / "gap.csv").write_text("a,b\n1,\n,1\n")
+    (folder / "skew.csv").write_text("a,b\n1,2\n3,1\n")
+    assert "gap.csv has missing cells" in refused(run, "eigen", "gap.csv")
+    assert "write (K + Kᵀ)/2 if that is meant" in refused(run, "eigen", "skew.csv")
+    assert "a matrix has numbers only" in refused(run, "eigen", "flowers.csv")
+
+
+def test_missing_ratings_are_refused_with_the_option(run, folder):
+    text = (folder / "ratings.csv").read_text().splitlines()
+    text[3] = text[3].rpartition(",")[0] + ","
+    (folder / "gap.csv").write_text("\n".join(text))
+    said = refused(run, "complete", "gap.csv")
+    assert "no cell in line 4" in said and "--missing drop leaves out such rows" in said
+
+
+def test_recommend_says_what_it_wrote(run, folder):
+    assert run("complete", "ratings.csv", "--model", "r.gramian", "--no-verdict")[0] == 0
+    out = run("recommend", "alice", "--model", "r.gramian", "--top", 2, "--out", "r.csv")[1]
+    assert out.strip() == "2 rows written to r.csv"
+
+
+def test_rejects_time_limits_that_are_not_positive(run, folder):
+    said = refused(run, "metric", "flowers.csv", "--label", "species", "--time-limit", -1)
+    assert "not in the range x>0" in said
+
+
+def test_a_column_that_counts_the_rows_is_left_out(run, folder):
+    """The rows of many sets are sorted by class, so that the number of a row predicts it."""
+    frame = pd.read_csv("flowers.csv")
+    frame.insert(0, "Id", range(1, len(frame) + 1))
+    frame.to_csv("ids.csv", index=False)
+    line = ("metric", "ids.csv", "--label", "species", "--method", "kta", "--no-verdict")
+    status, out, err = run(*line, "--model", "m.gramian", "--json")
+    assert status == 0 and json.loads(out)["features"] == 4
+    assert "left out what only counts the rows: Id" in err
+    assert run("predict", "ids.csv", "--model", "m.gramian", "--out", "p.csv")[0] == 0
+    frame[["Id", "species"]].to_csv("alone.csv", index=False)
+    assert answer(run, "metric", "alone.csv", *line[2:])["features"] == 1
+
+
+def test_a_fitted_column_is_kept_if_it_counts_the_rows_of_the_test_file(run, folder):
+    frame = pd.read_csv("flowers.csv").iloc[::10].assign(age=np.arange(15) % 4)
+    frame.to_csv("train.csv", index=False)
+    frame.iloc[[0, 1, 6, 11]].assign(age=range(4)).to_csv("test.csv", index=False)
+    line = ("metric", "train.csv", "--label", "species", "--method", "kta", "--test", "test.csv")
+    assert answer(run, *line)["held_out"]["held_out"] == 4
+
+
+def test_missing_files_are_reported_alike(run, folder):
+    for line in (("info", "no.gramian"), ("info", "no.csv"), ("report", "no.gramian")):
+        assert "there is no such file or folder; check the name" in refused(run, *line)

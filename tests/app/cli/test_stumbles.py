@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -506,12 +507,12 @@ def test_names_of_rows_are_no_categories(run, machines):
 
 
 def test_a_text_among_numbers_does_not_make_categories(run, machines):
-    machines["RPM"] = ["-" if k == 3 else str(1500 + k) for k in range(60)]
+    machines["RPM"] = ["off" if k == 3 else str(1500 + k) for k in range(60)]
     machines["price"] = [f"${1000 + k:,}.50" for k in range(60)]
     machines.to_csv("machines.csv", index=False)
     line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID")
     sentence = refused(run, *line, "--encode", "all")
-    assert "'RPM' has '-' in line 5 (most of its cells are numbers: leave such cells" in sentence
+    assert "'RPM' has 'off' in line 5 (most of its cells are numbers: leave such cells" in sentence
     assert "'price' has '$1,000.50' in line 2 (write its numbers without signs" in sentence
 
 
@@ -799,7 +800,10 @@ def test_files_of_another_kind_are_refused_without_the_words_of_python(run, clas
     said = refused(run, "predict", "abc.csv", "--model", "abc.csv")
     assert "zip" not in said and "abc.csv is not a complete gramian model" in said
     classes.to_csv("abc.zip", index=False)
-    assert "abc.zip has no arrays in it: unpack a ZIP file" in refused(run, "info", "abc.zip")
+    assert answer(run, "info", "abc.zip")["rows"] == len(classes)
+    with zipfile.ZipFile("abc.zip", "a") as archive:
+        archive.writestr("notes.txt", "of the machine")
+    assert "abc.zip has 2 files in it" in refused(run, "info", "abc.zip")
 
 
 def test_counts_that_dominate_are_noted(run, folder):

@@ -232,6 +232,7 @@ BROKEN = {
     ),
     "row too many": ({"y": Y, **sparse(X), "shape": np.array([5, 3])}, "'broken' is broken"),
     "three axes": ({"y": Y, **sparse(X), "shape": np.array([4, 3, 1])}, "'broken' is broken"),
+    "ends at 0": ({"y": Y, **sparse(X), "indptr": np.array([0, 3, 1, 2, 0])}, "'broken' is br"),
     "backwards": ({"y": Y, **sparse(X), "indptr": np.array([0, 3, 1, 2, 4])}, "'broken' is br"),
 }  # fmt: skip
 

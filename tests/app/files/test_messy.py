@@ -1,5 +1,10 @@
 """Files as spreadsheets and other programs write them."""
 
+import bz2
+import gzip
+import lzma
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -261,6 +266,8 @@ def test_a_first_line_of_ids_is_no_header(tmp_path):
 def test_rows_are_counted_alike_in_blocks_and_line_by_line(
     rows, end, whole, piece, tmp_path_factory
 ):
+    while rows and not "".join(rows[-1]).strip():  # left out with a warning
+        rows = rows[:-1]
     text = end.join(["a,b", "1,2", "3,4", *(",".join(row) for row in rows)]) + end * whole
     path = tmp_path_factory.mktemp("rows") / "t.csv"
     path.write_bytes(text.encode())
@@ -270,3 +277,65 @@ def test_rows_are_counted_alike_in_blocks_and_line_by_line(
         counted = frame._even_rows()
     even = all(len(row) == 2 and '"q,r"' not in row for row in rows)
     assert counted in ((len(list(frame.records())),) if even else (None,))
+
+
+def packed_as_zip(path, *names, content=b"a,b\n1,2\n3,4\n"):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.writestr(name, content)
+    return path
+
+
+def test_compressed_text_is_read(tmp_path):
+    content = b"a\tb\n1\t2\n3\t4\n"
+    for ending, pack in (("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)):
+        path = tmp_path / f"t.tsv.{ending}"
+        path.write_bytes(pack(content))
+        table = read_table(path)
+        assert table.format == "tsv" and table.X.tolist() == [[1, 2], [3, 4]]
+        path.write_bytes(pack(content)[:-7])
+        with pytest.raises(FileError):
+            read_table(path)
+
+
+def test_the_only_file_in_a_zip_is_read(tmp_path):
+    single = packed_as_zip(tmp_path / "t.zip", "data/t.csv")
+    mac = packed_as_zip(tmp_path / "mac.zip", "data/", "data/t.csv", "__MACOSX/data/._t.csv")
+    for path in (single, mac):
+        assert read_table(path).X.tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(FileError, match=r"2 files in it, the first 'a\.csv': unpack it"):
+        read_table(packed_as_zip(tmp_path / "two.zip", "a.csv", "b.csv"))
+    damaged = bytearray(single.read_bytes())
+    damaged[45] ^= 0xFF
+    single.write_bytes(damaged)
+    with pytest.raises(FileError):
+        read_table(single)
+
+
+@pytest.mark.parametrize("tail", [",,\n", "\n,,\r\n , ,\n\n", ",,", '7,"x\ny",\n,,\n,,\n'])
+def test_empty_rows_at_the_end_are_left_out(tail, tmp_path):
+    path = written(tmp_path, "t.csv", f"a,b,c\n1,2,3\n4,5,\n{tail}")
+    kept = 2 + tail.startswith("7")
+    with pytest.warns(UserWarning, match="no cell and (is|are) left out"):
+        table = read_table(path, drop=["b"])
+    assert table.X[:2].tolist()[0] == [1, 3] and len(table.X) == kept
+
+
+def test_old_line_ends_are_read(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", "a,b\r1,2\r3,4\r"))
+    assert table.columns == ["a", "b"] and table.X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("mark", ["-", "--", "."])
+def test_dashes_among_numbers_are_missing(mark, tmp_path):
+    text = f"a;b;sign\n1,5;{mark};+\n{mark};2;-\n3;4;+\n"
+    path = written(tmp_path, "t.csv", text)
+    table = read_table(path, label="sign")
+    np.testing.assert_array_equal(table.X, [[1.5, np.nan], [np.nan, 2], [3, 4]])
+    assert table.y.tolist() == ["+", "-", "+"]  # a sign is no missing cell among other texts
+    with pytest.raises(FileError, match="'sign'"):
+        read_table(path)
+    pd.DataFrame({"a": [1, mark, 3], "b": [1.5, 2, mark]}).to_excel(tmp_path / "t.xlsx")
+    np.testing.assert_array_equal(
+        read_table(tmp_path / "t.xlsx", drop=["x0"]).X, [[1, 1.5], [np.nan, 2], [3, np.nan]]
+    )

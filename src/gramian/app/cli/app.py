@@ -160,7 +160,9 @@ def _with_help(wrong: click.ClickException) -> str:
 def _sentence(wrong: Exception) -> str:
     """The message of an error; of system errors the file and the reason, without the number."""
     if isinstance(wrong, OSError) and wrong.filename and wrong.strerror:
-        return f"{wrong.filename}: {wrong.strerror[0].lower()}{wrong.strerror[1:]}"
+        from gramian.app.files._errors import reason_of
+
+        return f"{wrong.filename} cannot be opened: {reason_of(wrong)}"
     from gramian.app.cli.output import spelled
 
     return spelled(str(wrong))

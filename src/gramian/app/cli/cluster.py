@@ -21,6 +21,7 @@ from gramian.app.cli.samples import Samples, last, samples
 from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.explorer import Session
 from gramian.app.explorer.tables import START
+from gramian.app.files._columns import settled
 from gramian.app.verdict import agreeing, majority, of_graph, verdict_of_kernel
 from gramian.kernel import NPKL, PCP, AutoKernel, RegPCP
 from gramian.result import Status
@@ -72,7 +73,7 @@ def cluster(
         _refuse_unlinked(clusters, run, plot)
     given.note_scales()
     with bad_input():
-        names, codes = (None, None) if y is None else known_labels(y)
+        names, codes = (None, None) if y is None else known_labels(source.file, y)
         if names is not None and clusters is not None and len(names) > clusters:
             note(f"{source.label!r} has {len(names)} classes, more than --clusters {clusters}")
         learner = NPKL if opened and method == "auto" else METHODS[method]  # for a quick page
@@ -195,15 +196,13 @@ def _work_on(
     keep_page("cluster", session, steps, run, out, session.names, answers, facts)
 
 
-def known_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def known_labels(file: Path, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The distinct labels and their numbers, −1 where a label is empty (or −1 itself)."""
     if y.dtype.kind in "iuf":
         unknown = (y == -1) | np.isnan(y)
     else:
         unknown = np.array([str(label).strip() in ("", "-1") for label in y])
-    known = y[~unknown]
-    if known.dtype.kind == "f" and (known % 1 == 0).all():  # missing cells make integers floats
-        known = known.astype(np.int64)
+    known = settled(file, y[~unknown])  # missing cells make integers floats
     names, place = np.unique(known, return_inverse=True)
     codes = np.full(y.shape, -1, dtype=np.int64)
     codes[~unknown] = place

@@ -32,12 +32,13 @@ from gramian.app.verdict import (
     verdict_of_metric,
     voted,
     with_choice,
+    with_selection,
     wrong_rows,
 )
 from gramian.common import clock
 from gramian.metric import KTA, LMNN, AutoMetric, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.metric._evidence import PLAIN
-from gramian.metric._input import labelled_rows
+from gramian.metric._input import UNKNOWN, labelled_rows
 
 METHODS: dict[str, Any] = {
     "auto": AutoMetric,
@@ -56,6 +57,7 @@ each on average than the second."""
 @click.command(cls=Writing)
 @source_options("The column of classes.", standardize=True)
 @option("--method", list(METHODS), "Learner; auto chooses one by held-out rows.")
+@option("--unknown", ["-1", "none"], "Label of unknown classes, if there are two others.")
 @option("--components", click.IntRange(min=1), "Directions to keep; default: all.")
 @option("--neighbors", int, "Number of neighbours of k-NN.", default=3)
 @option("--test", FILE, "A file of labelled samples to test on.")
@@ -66,6 +68,7 @@ def metric(
     run: Run,
     source: Source,
     method: str,
+    unknown: str,
     components: int | None,
     neighbors: int,
     test: Path | None,
@@ -97,8 +100,13 @@ def metric(
             estimator = learner(n_components=components, **run.parameters())
             _work_on(estimator, given, run, neighbors, out)
         return
-    X, y = given.X, classes_of(given)
+    X, y = given.X, classes_of(given, unknown)
     known = labelled_rows(y)
+    if not known.all():
+        note(
+            f"{counted(int((~known).sum()), 'row')} with {given.label!r} -1 left out, as rows of "
+            "unknown class: --unknown none makes -1 a class"
+        )
     rows, classes = (X, y) if known.all() else (X[known], y[known])
     _refuse_names(given, classes)
     if not 1 <= neighbors < len(classes):
@@ -117,11 +125,14 @@ def metric(
             )
         else:
             other = samples(
-                replace(source, file=test, format=ReadOptions(), encode=list(given.encoded))
+                replace(source, file=test, format=ReadOptions(), encode=list(given.encoded)),
+                fitted=list(getattr(X, "columns", ())),
             )
-            asked = classes_of(other)
+            asked, others = classes_of(other, unknown), _alike(other, X)
+            if not known.all():
+                others, asked = others[asked != UNKNOWN], asked[asked != UNKNOWN]
             _note_new_classes(test, asked, classes)
-            wrong = wrong_rows(model, rows, classes, _alike(other, X), asked, neighbors)
+            wrong = wrong_rows(model, rows, classes, others, asked, neighbors)
             verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", kept)
             names = ("test_error_before", "test_error_after")
             tested = dict(zip(names, wrong.mean(axis=0).tolist(), strict=True))
@@ -133,7 +144,8 @@ def metric(
                 "leave_one_out_error_before": leave_one_out(before, classes, neighbors),
                 "leave_one_out_error_after": leave_one_out(after, classes, neighbors),
             }
-    verdict = with_choice(verdict, kept)
+    path = None if kept else getattr(fitted, "path_", None)
+    verdict = with_choice(with_selection(verdict, path), kept)
     if out is not None:
         columns = list(fitted.get_feature_names_out())
         deliver(out, model.transform(X), columns, first=given.ids, extra={given.label: y})
@@ -165,15 +177,15 @@ def _work_on(estimator: Any, given: Samples, run: Run, neighbors: int, out: Path
     keep_page("metric", session, steps, run, out, names, answers, facts)
 
 
-def classes_of(given: Samples) -> NDArray[Any]:
-    """The labels; without them a message that says how to name their column."""
+def classes_of(given: Samples, unknown: str) -> NDArray[Any]:
+    """The labels, as text if all are classes; without them a message that asks for their column."""
     if given.y is None:
         columns = [str(c) for c in getattr(given.X, "columns", ())]
         known = ", ".join(columns[:10]) + (", …" if len(columns) > 10 else "")
         raise click.UsageError(
             f"name the column of labels with --label; {given.source.file} has {known}"
         )
-    return given.y
+    return given.y.astype(str) if unknown == "none" else given.y
 
 
 def _refuse_names(given: Samples, y: NDArray[Any]) -> None:

@@ -38,6 +38,7 @@ class Input(click.Path):
 
 
 FILE = Input(path_type=Path)
+POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ plot_option = option("--plot", PICTURE, "Draw to this file: .png, .pdf or .svg."
 report_option = option("--report", PAGE, "Write a page about it to this .html file.")
 json_option = option("--json as_json", bool, "Print JSON.")
 limit_options = together(
-    option("--time-limit", float, "Stop after this time.", metavar="SECONDS"),
+    option("--time-limit", POSITIVE, "Stop after this time.", metavar="SECONDS"),
     option("--seed", int, "Random seed.", default=0),
     option("--device", "NAME", "cpu, cuda or cuda:1 (needs gramian[gpu])."),
     option("--progress/--no-progress", bool, "Show progress; default: on a terminal only."),

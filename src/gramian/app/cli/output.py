@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from gramian.certificate import Certificate
     from gramian.result import Result, Status
 
-UNNOTED = ("did not converge", "distinct clusters", "number of unique classes is greater")
+UNNOTED = (
+    "did not converge",
+    "distinct clusters",
+    "number of unique classes is greater",
+    "of unknown class",
+)
 """Warnings that are not shown: a command itself reports how a solve ended, and many classes."""
 
 
@@ -61,6 +66,8 @@ SPELLED = {
     'connect="mst"': "--connect mst",
     'connect="components"': "--connect components",
     "fill them in or leave those rows out": "fill them in, or leave those rows out: --missing drop",
+    "leave out ratings that are not known": "--missing drop leaves out such rows",
+    "K must be symmetric; pass (K + K.T) / 2": "the matrix must be symmetric: write (K + Kᵀ)/2",
     "than rank=": "than --rank ",
     "raise max_iter or tol": "raise --tol",
 }

@@ -112,7 +112,7 @@ def recommend(
     if out is not None:
         *first, last = [np.array([row[place] for row in rows]) for place in range(len(head))]
         named = dict(zip(head[:-1], first, strict=True))
-        deliver(out, last.reshape(-1, 1).astype(float), head[-1:], first=named)
+        deliver(out, last.reshape(-1, 1).astype(float), head[-1:], first=named, count=not as_json)
     section = rows_section("Recommended", head, rows)
     write_report(estimator, report, more=[section], source=str(model))
     if out is None or as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -30,6 +31,7 @@ from gramian.app.files import (
     read_column,
     read_header,
 )
+from gramian.app.files._columns import settled
 from gramian.arrays.samples import check_size
 from gramian.common import clock
 
@@ -93,8 +95,11 @@ class Samples:
             )
 
 
-def samples(source: Source, *, unknown: bool = False) -> Samples:
-    """Read samples and handle missing cells; labels may be missing if `unknown`."""
+def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = ()) -> Samples:
+    """Read samples and handle missing cells; labels may be missing if `unknown`.
+
+    A column that only counts the rows is left out, unless a model was `fitted` to it.
+    """
     file, missing = source.file, source.missing
     clock.phase(f"reading {file}")
     if source.label is not None and source.label == source.ids:
@@ -114,12 +119,14 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     with bad_input():
         check_size(table.X, str(file), least=0.0)
     X, y = with_texts(table, there), table.y
+    X = _without_counts(source, X, fitted)
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
     if missing == "drop":
         whole = whole_rows(X, None if unknown else y)
+        _note_gaps(X, whole)
         X, names = X[whole], rows_left(whole, names, there)
-        y = None if y is None else _without_gaps(y[whole])
+        y = None if y is None else settled(file, y[whole])
     elif gone := [name for name in categories if X[name].isna().any()]:
         note(f"missing cells of {listed(gone)} are a category of their own")
     X = filled_categories(X, categories)
@@ -167,16 +174,22 @@ def rows_left(
     return {**{name: values[whole] for name, values in names.items()}, **numbers}
 
 
+def _note_gaps(X: Any, whole: NDArray[np.bool_]) -> None:
+    """Suggest --drop for a column if most rows are left out because of its missing cells."""
+    if sp.issparse(X) or X.shape[1] < 2 or whole.all():
+        return
+    gaps = X.isna().to_numpy()
+    most = int(gaps.sum(axis=0).argmax())
+    saved = int((gaps.any(axis=1) & (gaps.sum(axis=1) == gaps[:, most])).sum())
+    if 2 * saved > len(X):
+        name = quote(str(X.columns[most]))
+        note(f"{counted(saved, 'row')} lack a cell of {name} only: --drop {name} keeps them")
+
+
 def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows have a label."""
     known: NDArray[np.bool_] = ~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != ""
     return known
-
-
-def _without_gaps(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels as integers if they are whole numbers that missing labels had made floats."""
-    whole = y.dtype.kind == "f" and np.isfinite(y).all() and (y % 1 == 0).all()
-    return y.astype(np.int64) if whole else y
 
 
 # --- columns that are not features -----------------------------------------------------
@@ -197,18 +210,18 @@ def _gaps(source: Source, X: Any, empty: list[str]) -> str:
 
 
 def _without_row_names(source: Source, header: Any) -> Source:
-    """Leave out an empty last column, an unnamed first column of row names, and the ids."""
+    """Leave out empty last columns, an unnamed first column of row names, and the ids."""
     if header is None:
         return source if source.ids is None else replace(source, drop=[*source.drop, source.ids])
     used = {*source.drop, *source.encode, source.label, source.ids}
     drop, ids = list(source.drop), source.ids
     if header.named and len(header.names) > 1:
-        *_, before, last = header.names
-        first, second, size = header.names[0], header.names[1], len(header.names)
-        unnamed = last == f"x{size - 1}" and before != f"x{size - 2}" and last not in used
-        if unnamed and _is_empty(source, last):
-            note(f"{source.file}: the last column has neither a name nor a cell, and is left out")
-            drop.append(last)
+        first, second = header.names[:2]
+        empty = _empty_last(source, [name for name in header.names if name not in used])
+        if empty:
+            columns = f"{counted(len(empty), 'column')} at the end without a name or a cell"
+            note(f"{source.file}: {columns} left out")
+            drop += empty
         unnamed = first == "Unnamed: 0" or (first == "x0" and second != "x1")  # by pandas, or by us
         if unnamed and first not in used and (kind := _names_rows(source, first)) is not None:
             drop.append(first)
@@ -217,18 +230,26 @@ def _without_row_names(source: Source, header: Any) -> Source:
     return replace(source, drop=drop if ids is None else [*drop, ids])
 
 
-def _is_empty(source: Source, name: str) -> bool:
-    cells = read_column(source.file, name, source.format)
-    return all(str(cell) in ("", "nan") for cell in cells)
+def _empty_last(source: Source, names: Sequence[str]) -> list[str]:
+    """The last columns without a name, which have no cell either."""
+    empty: list[str] = []
+    for name in reversed(names):
+        if re.fullmatch(r"x\d+", name) is None:
+            break
+        cells = read_column(source.file, name, source.format)
+        if not all(str(cell) in ("", "nan") for cell in cells):
+            break
+        empty.append(name)
+    return empty
 
 
 def _names_rows(source: Source, name: str) -> str | None:
     """Whether an unnamed first column counts or names the rows: "numbers", "names" or None."""
     cells = read_column(source.file, name, source.format)
-    if cells.dtype.kind in "iu" and len(cells) > 2 and cells[0] in (0, 1):
-        if (np.diff(cells) != 1).any():
-            return None
-        note(f"{source.file}: the first column has no name and counts the rows, and is left out")
+    if cells.dtype.kind in "iu" and len(cells) > 2 and np.unique(cells).size == len(cells):
+        counts = cells[0] in (0, 1) and (np.diff(cells) == 1).all()
+        what = "counts" if counts else "numbers"
+        note(f"{source.file}: the first column has no name and {what} the rows, and is left out")
         return "numbers"
     if cells.dtype.kind != "U" or looks_like(cells) != "names":
         return None
@@ -236,27 +257,37 @@ def _names_rows(source: Source, name: str) -> str | None:
     return "names"
 
 
+def _without_counts(source: Source, X: Any, fitted: Collection[str]) -> Any:
+    """The frame without columns that count the rows: files are often sorted by class or time."""
+    if sp.issparse(X) or len(X) < 3:
+        return X
+    numbers = [name for name in X.columns if X[name].dtype != object and name not in fitted]
+    counts = [n for n in numbers if X[n].iloc[0] in (0, 1) and (X[n].diff()[1:] == 1).all()]
+    if not 0 < len(counts) < X.shape[1]:
+        return X
+    note(f"{source.file}: left out what only counts the rows: {listed(counts)}")
+    return X.drop(columns=counts)
+
+
 def _note_useless(X: Any) -> None:
-    """Name the columns that count the rows, are constant, or repeat another column."""
+    """Name the columns that are constant or repeat another column."""
     if sp.issparse(X) or len(X) < 3:
         return
     hashed = import_module("pandas").util.hash_array
-    found: dict[str, list[str]] = {"only counts the rows": [], "has one value in all rows": []}
+    constant: list[str] = []
     repeated: dict[str, str] = {}
     seen: dict[bytes, str] = {}
     for name in X.columns:
         cells = X[name]
-        if cells.dtype != object and cells.iloc[0] in (0, 1) and (cells.diff()[1:] == 1).all():
-            found["only counts the rows"].append(name)
         if cells.nunique() == 1 and cells.notna().all():
-            found["has one value in all rows"].append(name)
+            constant.append(name)
         elif (first := seen.setdefault(hashed(cells.to_numpy()).tobytes(), name)) != name:
             repeated[name] = first
-    for what, names in found.items():
-        if names:
-            one = len(names) == 1
-            which = f"column {names[0]!r}" if one else f"each of the columns {listed(names)}"
-            note(f"{which} {what}: leave it out with --drop {','.join(map(quote, names))}")
+    if constant:
+        one = len(constant) == 1
+        which = f"column {constant[0]!r}" if one else f"each of the columns {listed(constant)}"
+        option = f"--drop {','.join(map(quote, constant))}"
+        note(f"{which} has one value in all rows: leave it out with {option}")
     if repeated:
         pairs = listed([f"{name!r} repeats {first!r}" for name, first in repeated.items()])
         option = f"--drop {','.join(map(quote, repeated))}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import numpy as np
+from scipy.sparse import issparse
 
 import gramian as gm
 from gramian.app.cli.options import (
@@ -182,6 +183,10 @@ def eigen(
         raise click.ClickException(
             f"{file} has {rows:,} rows and {columns:,} columns, where a square, symmetric matrix "
             "belongs"
+        )
+    if np.isnan(matrix.data if issparse(matrix) else matrix).any():
+        raise click.ClickException(
+            f"{file} has missing cells: fill them in ('gramian solve --entries' estimates them)"
         )
     with bad_input():
         found = top_eigen(matrix, count, method=method, tol=tol)

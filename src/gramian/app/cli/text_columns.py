@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from shlex import quote
 
 import click
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.app.cli.names import ALL, counted
@@ -21,7 +19,6 @@ from gramian.app.files import (
     place_of,
     read_table,
 )
-from gramian.common.storage import FileError
 
 BROKEN = ("numbers", "amounts", "some dates")
 """Kinds of columns of text whose cells have to be changed in the file."""
@@ -44,7 +41,7 @@ def read_with_texts(source: Source, unknown: bool) -> Table:
             if not plain or (ALL not in source.encode and refusal.numeric):
                 message = _text_columns(refusal, source.label)
                 if plain:
-                    message += _together(refusal, _has_gaps(refusal, source, texts))
+                    message += _together(refusal, refusal.gaps and source.missing == "error")
                 raise click.ClickException(message) from refusal
             if ALL not in source.encode:
                 note(
@@ -93,18 +90,6 @@ def _together(refusal: TextColumnsError, gaps: bool) -> str:
         return f"; all at once: add {' '.join(options)}"
     options.append("--missing median")
     return f"; other columns have missing cells; all at once: add {' '.join(options)}"
-
-
-def _has_gaps(refusal: TextColumnsError, source: Source, texts: list[str]) -> bool:
-    """Whether cells are missing in the columns of numbers, and would be refused."""
-    drop = [*source.drop, *(column.name for column in refusal.columns)]
-    with suppress(FileError):
-        X = read_table(
-            source.file, label=source.label, drop=drop, text=texts, format=source.format,
-            unknown=True,
-        ).X  # fmt: skip
-        return source.missing == "error" and not sp.issparse(X) and bool(np.isnan(X).any())
-    return False
 
 
 def kind_of(source: Source, name: str, cells: NDArray[np.object_]) -> str:

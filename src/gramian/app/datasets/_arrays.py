@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.common.storage import overwriting, replacing
+from gramian.common.storage import checked_csr, overwriting, replacing
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -56,10 +56,8 @@ def matrix(arrays: Arrays, part: str = "") -> Any:
     if missing:
         raise ValueError(f"there is neither {dense} nor {', '.join(missing)}")
     values, indices, indptr, shape = (arrays[prefix + key] for key in SPARSE)
-    columns = (indices.astype(np.int32), indptr.astype(np.int32))
-    X = sp.csr_matrix((values, *columns), shape=tuple(shape.tolist()))
-    X.check_format(full_check=True)
-    return X
+    parts = [values, indices.astype(np.int32), indptr.astype(np.int32)]
+    return checked_csr(parts, shape.tolist())
 
 
 def fingerprint(arrays: Arrays) -> str:

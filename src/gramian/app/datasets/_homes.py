@@ -40,7 +40,8 @@ class Home:
 
     def download(self) -> Arrays:
         """The arrays; raises DownloadError if the fingerprint is wrong."""
-        files = [self._file(self.base + name) for name in self.files]
+        urls = [self.base + name for name in self.files]
+        files = [unpack(fetch(url, self.limit), url, self.limit, self.member) for url in urls]
         try:
             arrays = self.read(files)
         except (ValueError, TypeError, OverflowError) as error:
@@ -53,9 +54,6 @@ class Home:
                 "not have the expected SHA-256"
             )
         return arrays
-
-    def _file(self, url: str) -> bytes:
-        return unpack(fetch(url, self.limit), url, self.limit, self.member)
 
 
 CONTENT = {

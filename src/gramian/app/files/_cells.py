@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.app.files._columns import Values, listed, unique_names
+from gramian.app.files._columns import Values, listed, unique_names, without_dashes
 from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, shown
 from gramian.app.files._frames import library
 from gramian.app.files._layout import MISSING, layout
@@ -232,7 +232,7 @@ def _column(cells: Any, as_text: bool) -> Values:
         return np.array([np.nan if c is None else float(c) for c in cells])
     column = np.empty(len(cells), dtype=object)
     column[:] = [None if c is None else _spelled(c) for c in cells]
-    return column
+    return column if as_text else without_dashes(column)
 
 
 def _spelled(cell: Any) -> str:

@@ -18,6 +18,8 @@ Values = NDArray[Any]
 
 DECIMAL = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 TRUTH = {"true": 1.0, "false": 0.0}
+DASHES = ("-", "--", "–", "—", ".")
+"""Cells that are missing in a column of numbers."""
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 """The first characters of a formula, including the apostrophes of an escaped one."""
 
@@ -137,6 +139,17 @@ def numbers(values: Values) -> tuple[NDArray[np.float64], int | None]:
             return found, place
         found[place] = number
     return found, None
+
+
+def without_dashes(values: Values) -> Values:
+    """Texts as numbers if they are numbers and at least one dash or dot for a missing cell."""
+    dashes = [place for place, cell in enumerate(values) if cell in DASHES]
+    if not dashes or len(dashes) == len(values):
+        return values
+    rest = values.copy()
+    rest[dashes] = None
+    found, text = numbers(rest)
+    return values if text is not None or np.isnan(found).all() else found
 
 
 def number_of(cell: str) -> float | None:

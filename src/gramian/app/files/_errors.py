@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import lzma
 import warnings
 import zipfile
 import zlib
@@ -34,10 +35,15 @@ class TextColumn:
 
 
 class TextColumnsError(FileError):
-    """All columns of text where numbers are expected; `numeric` counts the other columns."""
+    """All columns of text where numbers are expected.
 
-    def __init__(self, path: NameOfFile, columns: list[TextColumn], numeric: int = 0) -> None:
-        self.path, self.columns, self.numeric = path, columns, numeric
+    `numeric` counts the other columns, and `gaps` says whether some of their cells are missing.
+    """
+
+    def __init__(
+        self, path: NameOfFile, columns: list[TextColumn], numeric: int = 0, gaps: bool = False
+    ) -> None:
+        self.path, self.columns, self.numeric, self.gaps = path, columns, numeric, gaps
         first = columns[0]
         message = (
             f"{path}: column {shown(first.name)} has the text {shown(first.cell)} in "
@@ -54,12 +60,12 @@ def reading(path: NameOfFile) -> Iterator[None]:
     """Name the file in errors of its folder, its disk or its compression."""
     try:
         yield
-    except (EOFError, zlib.error) as reason:
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as reason:
         raise FileError(f"{path} is damaged or cut short ({reason}): fetch it again") from None
     except MemoryError:
         raise FileError(f"{path} does not fit into memory: split it") from None
     except OSError as reason:
-        raise FileError(f"{path} cannot be read: {_what(reason)}") from None
+        raise FileError(f"{path} cannot be read: {reason_of(reason)}") from None
 
 
 @contextmanager
@@ -68,7 +74,7 @@ def writing(path: NameOfFile) -> Iterator[None]:
     try:
         yield
     except OSError as reason:
-        raise FileError(f"{path} cannot be written: {_what(reason)}") from None
+        raise FileError(f"{path} cannot be written: {reason_of(reason)}") from None
 
 
 @contextmanager
@@ -104,7 +110,8 @@ def shown(value: Any) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")
 
 
-def _what(reason: OSError) -> str:
+def reason_of(reason: OSError) -> str:
+    """Why a file cannot be read or written, and a remedy."""
     if isinstance(reason, FileNotFoundError):
         return "there is no such file or folder; check the name"
     if isinstance(reason, IsADirectoryError):

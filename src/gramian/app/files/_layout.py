@@ -7,11 +7,13 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from io import SEEK_END
 from itertools import chain, islice, pairwise, takewhile
 
 from gramian.app.files._columns import number_of, unescaped
-from gramian.app.files._errors import FileError, NameOfFile, shown
-from gramian.app.files._source import Source
+from gramian.app.files._errors import FileError, NameOfFile, claim, shown
+from gramian.app.files._source import PIECE, Source
 
 DELIMITERS = {
     "::": "::",
@@ -156,6 +158,27 @@ def without_counts(source: Source) -> Source:
         stacklevel=2,
     )
     return source.after(1)
+
+
+def without_empty_rows(source: Source, delimiter: str) -> Source:
+    """The file without rows of separators alone at its end, as spreadsheets write them."""
+    if delimiter in UNQUOTED:
+        return source
+    with source.open() as file:
+        size = file.seek(0, SEEK_END)
+        file.seek(max(source.start, size - PIECE))
+        tail = file.read()
+    filled = tail.rstrip(b"\r\n\t " + delimiter.encode())
+    _, _, rows = tail[len(filled) :].partition(b"\n")
+    count = sum(delimiter in row for row in rows.decode().splitlines())
+    if not filled or not count:
+        return source
+    claim(source.path, float(size), f"{size:,} bytes", "remove its empty rows")
+    with source.open() as file:
+        content = file.read()[: -len(rows)]
+    which = "row has no cell and is" if count == 1 else f"{count:,} rows have no cell and are"
+    warnings.warn(f"{source.path}: the last {which} left out", stacklevel=2)
+    return replace(source, content=content, start=0)
 
 
 def without_comments(source: Source) -> tuple[Source, list[str]]:

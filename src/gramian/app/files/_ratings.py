@@ -108,14 +108,16 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: 
         bad = np.isinf(values) if drop else ~np.isfinite(values)
         if text is not None or bad.any():
             place = int(bad.argmax()) if text is None else text
-            cell = "nothing" if value[place] is None else shown(value[place])
+            gone = _columns.missing(value)[place]
+            cell = "no cell" if gone else shown(value[place])
+            remedy = "leave out ratings that are not known" if gone else "write a number"
             raise FileError(
                 f"{found.path}: column {shown(names[2])} has {cell} in {found.place(place)}, where "
-                "a rating belongs: leave out what is not known"
+                f"a rating belongs: {remedy}"
             )
-    gone = [_columns.missing(users), _columns.missing(items)]
+    lack = [_columns.missing(users), _columns.missing(items)]
     if drop:
-        out = gone[0] | gone[1] | (np.isnan(values) & rated)
+        out = lack[0] | lack[1] | (np.isnan(values) & rated)
         users, items, values = users[~out], items[~out], values[~out]
         count = int(out.sum())
         if users.size == 0:
@@ -126,7 +128,7 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: 
             )
             warnings.warn(f"{found.path}: {which} left out", stacklevel=2)
     else:
-        for name, missing in zip(names, gone, strict=False):
+        for name, missing in zip(names, lack, strict=False):
             if missing.any():
                 raise FileError(
                     f"{found.path}: column {shown(name)} has {int(missing.sum()):,} missing ids, "

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import io
+import lzma
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
-from gramian.app.files._errors import FileError, NameOfFile, claim, reading
+from gramian.app.files._errors import FileError, NameOfFile, claim, reading, shown
 
 ENDINGS = {
     "csv": (".csv",),
@@ -30,9 +32,17 @@ ENDINGS = {
 """File extensions by format."""
 FORMATS = tuple(ENDINGS)
 ALIASES = {"libsvm": "svmlight", "mtx": "matrix market", "xlsx": "excel", "jsonl": "json lines"}
-MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+ZIP, WORKBOOK = b"PK\x03\x04", "xl/workbook.xml"
+"""Leading bytes of a ZIP file, and a file in those of Excel."""
+
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"\x93NUMPY": "npy", ZIP: "npz"}
 BINARY = ("parquet", "feather", "npy", "npz", "excel")
-GZIP = b"\x1f\x8b"
+PACKED: dict[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+"""Leading bytes of compressed files, and the functions that open them."""
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
         codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
@@ -163,32 +173,59 @@ def locate(path: NameOfFile, format: Format) -> Source:
     with reading(path):
         if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
             raise FileError(f"{path} is not an ordinary file: copy its content into one")
-        with open(path, "rb") as file:
-            gzipped = file.read(2) == GZIP
-        source = Source(path, options=options, content=_gunzipped(path) if gzipped else None)
-        source = _without_mark(source)
-        ending = Path(str(path).lower().removesuffix(".gz")).suffix
-        named = next((name for name, ends in ENDINGS.items() if ending in ends), None)
+        name, content = _unpacked(path, asked)
+        source = _without_mark(Source(path, options=options, content=content))
+        ending = Path(name.lower()).suffix
+        named = next((kind for kind, ends in ENDINGS.items() if ending in ends), None)
         found = asked or named or _sniffed(source)
         if found == "excel" and ending == ".xls":
             raise FileError(f"{path} is of the old Excel format: save it as .xlsx or CSV")
-        if gzipped and found in BINARY:
-            raise FileError(f"{path} is gzipped, which {found} files cannot be: gunzip it first")
+        if content is not None and found in BINARY:
+            raise FileError(f"{path} is compressed, which {found} files cannot be: unpack it first")
         if options.sheet is not None and found != "excel":
             raise FileError(f"{path} is {found}, which has no sheets: leave out the name of one")
         source = replace(source, format=found)
         return _in_utf8(source) if found in ("csv", "tsv") else source
 
 
-def _gunzipped(path: NameOfFile) -> bytes:
-    """The decompressed content; raises FileError as soon as it is too large for the memory."""
+def _unpacked(path: NameOfFile, asked: str | None) -> tuple[str, bytes | None]:
+    """The name without the extension of a compression, and the content of a compressed file.
+
+    Raises FileError as soon as the content is too large for the memory.
+    """
+    with open(path, "rb") as file:
+        head = file.read(8)
+    unpack = next((unpack for mark, unpack in PACKED.items() if head.startswith(mark)), None)
+    if unpack is not None:
+        with unpack(path) as packed:
+            content = _limited(path, packed)
+        return re.sub(r"\.(gz|bz2|xz)$", "", str(path), flags=re.IGNORECASE), content
+    if head.startswith(ZIP) and asked not in BINARY and (member := _zipped_table(path)):
+        with zipfile.ZipFile(path) as archive, archive.open(member) as packed:
+            return member, _limited(path, packed)
+    return str(path), None
+
+
+def _limited(path: NameOfFile, packed: IO[bytes]) -> bytes:
     content, stored = bytearray(), Path(path).stat().st_size
-    with gzip.open(path) as file:
-        while piece := file.read(PIECE):
-            content += piece
-            grown = f"{stored:,} compressed bytes that become {len(content):,} and more"
-            claim(path, len(content), grown, "split it")
+    while piece := packed.read(PIECE):
+        content += piece
+        grown = f"{stored:,} compressed bytes that become {len(content):,} and more"
+        claim(path, len(content), grown, "split it")
     return bytes(content)
+
+
+def _zipped_table(path: NameOfFile) -> str | None:
+    """The only file of a ZIP file; None if it is a workbook, has arrays or is damaged."""
+    files = [info for info in _zipped(path) if not info.is_dir()]
+    ours = [info for info in files if not info.filename.startswith("__MACOSX/")]
+    names = [info.filename for info in ours]
+    if not names or WORKBOOK in names or any(name.endswith(".npy") for name in names):
+        return None
+    if len(names) > 1 or ours[0].flag_bits & 1:
+        what = "is encrypted" if len(names) == 1 else f"has {len(names)} files in it"
+        raise FileError(f"{path} {what}, the first {shown(names[0])}: unpack it and name one file")
+    return names[0]
 
 
 def _without_mark(source: Source) -> Source:
@@ -212,6 +249,10 @@ def _without_mark(source: Source) -> Source:
 
 def _in_utf8(source: Source) -> Source:
     """Text that is not in UTF-8 is converted from Windows-1252, with a warning."""
+    first = next(source.pieces(), b"")
+    if b"\r" in first and b"\n" not in first:  # the line ends of the first Macintosh
+        whole = b"".join(source.pieces()).replace(b"\r", b"\n")
+        source = replace(source, content=whole, start=0)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for piece in source.pieces():
@@ -239,12 +280,13 @@ def _by_magic(head: bytes) -> str | None:
     return next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
 
 
-def _is_workbook(source: Source) -> bool:
+def _zipped(path: NameOfFile) -> list[zipfile.ZipInfo]:
+    """The files in a ZIP file; none in a damaged one, which its reader reports."""
     try:
-        with zipfile.ZipFile(source.path) as archive:
-            return "xl/workbook.xml" in archive.namelist()
-    except Exception:  # a damaged file, which its reader reports
-        return False
+        with zipfile.ZipFile(path) as archive:
+            return archive.infolist()
+    except Exception:
+        return []
 
 
 def _sniffed(source: Source) -> str:
@@ -252,7 +294,8 @@ def _sniffed(source: Source) -> str:
     with source.open() as file:
         head = file.read(1 << 16)
     if found := _by_magic(head):
-        return "excel" if found == "npz" and _is_workbook(source) else found
+        workbook = found == "npz" and WORKBOOK in [i.filename for i in _zipped(source.path)]
+        return "excel" if workbook else found
     if head.startswith(OLD_EXCEL):
         raise FileError(f"{source.path} is of the old Excel format: save it as .xlsx or CSV")
     lines = head.decode(errors="replace").splitlines()

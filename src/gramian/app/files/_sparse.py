@@ -16,6 +16,7 @@ from gramian.app.files._arrays import Archive
 from gramian.app.files._columns import number_of
 from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, shown
 from gramian.app.files._source import BANNER, Source
+from gramian.common.storage import checked_csr
 
 ENTRY_BYTES = 64
 """Bytes of memory for one stored entry while it is read: its value, two indices, and copies."""
@@ -178,36 +179,29 @@ def _body(source: Source, head: MarketHead, width: int) -> NDArray[np.float64]:
 def read_sparse_parts(arrays: Archive) -> sp.csr_matrix:
     """A sparse matrix from compressed rows or columns, or coordinates, as scipy saves them."""
     layout = _layout(arrays)
-    shape = _whole(arrays, "shape").tolist()
-    if len(shape) != 2 or min(shape) < 1:
-        raise FileError(f"{arrays.path}: a sparse matrix cannot have the shape {shown(shape)}")
-    stored = math.prod(arrays.shape("data"))
-    claim_sparse(arrays.path, (shape[0], shape[1]), stored)
-    data = _numbers(arrays, "data").astype(np.float64)
-    if layout == "coo":
-        rows = _indices(arrays, "row", shape[0], stored)
-        cols = _indices(arrays, "col", shape[1], stored)
-        return sp.csr_matrix((data, (rows, cols)), shape=shape)
-    major, minor = shape if layout == "csr" else shape[::-1]
-    indices, starts = _indices(arrays, "indices", minor, stored), _whole(arrays, "indptr")
-    # scipy's own check skips all of this where the last start is 0, and scipy then crashes
-    sound = starts.size == major + 1 and starts[0] == 0 and starts[-1] == stored
-    if not sound or (np.diff(starts) < 0).any():
-        raise FileError(f"{arrays.path}: array 'indptr' does not divide {stored:,} entries")
-    found = sp.csr_matrix((data, indices, starts), shape=(major, minor))
-    found = found if layout == "csr" else sp.csr_matrix(found.T)
+    names = ("row", "col") if layout == "coo" else ("indices", "indptr")
+    try:
+        shape = [int(size) for size in arrays.array("shape")]
+        claim_sparse(arrays.path, (shape[0], shape[1]), math.prod(arrays.shape("data")))
+        data, one, two = (arrays.array(name) for name in ("data", *names))
+        if data.dtype.kind not in "biuf" or {one.dtype.kind, two.dtype.kind} - {*"iu"}:
+            raise TypeError("the values are not numbers, or the indices not whole numbers")
+        parts = [data.astype(np.float64), one.astype(np.int64), two.astype(np.int64)]
+        if layout == "coo":
+            found: Any = sp.csr_matrix((parts[0], (parts[1], parts[2])), shape=shape)
+        else:
+            found = checked_csr(parts, shape if layout == "csr" else shape[::-1])
+            found = sp.csr_matrix(found if layout == "csr" else found.T)
+    except FileError:
+        raise
+    except (ValueError, TypeError, IndexError) as reason:
+        raise FileError(
+            f"{arrays.path}: a sparse matrix is broken ({reason}): save it again"
+        ) from None
+    if 0 in found.shape:
+        raise FileError(f"{arrays.path}: a sparse matrix has the shape {found.shape}")
     found.sum_duplicates()
     return found
-
-
-def _indices(arrays: Archive, name: str, size: int, stored: int) -> NDArray[np.int64]:
-    indices = _whole(arrays, name)
-    if indices.size != stored or ((indices < 0) | (indices >= size)).any():
-        raise FileError(
-            f"{arrays.path}: the indices of its sparse matrix are not {stored:,} from 0 to "
-            f"{size - 1:,}: save it again"
-        )
-    return indices
 
 
 def _layout(arrays: Archive) -> str:
@@ -220,20 +214,3 @@ def _layout(arrays: Archive) -> str:
     if needs.get(layout) not in arrays.names:
         raise FileError(f"{arrays.path} is a sparse matrix kept as {shown(layout)}: save it as csr")
     return layout
-
-
-def _numbers(arrays: Archive, name: str) -> NDArray[Any]:
-    found = arrays.array(name)
-    if found.dtype.kind not in "biuf" or found.ndim != 1:
-        raise FileError(
-            f"{arrays.path}: array {name!r} is {found.dtype} of shape {found.shape}, where a row "
-            "of numbers belongs"
-        )
-    return found
-
-
-def _whole(arrays: Archive, name: str) -> NDArray[np.int64]:
-    found = _numbers(arrays, name)
-    if found.dtype.kind == "f":
-        raise FileError(f"{arrays.path}: array {name!r} is {found.dtype}: save whole numbers")
-    return found.astype(np.int64)

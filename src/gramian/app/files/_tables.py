@@ -205,7 +205,14 @@ def read_matrix(path: NameOfFile, format: Format = None) -> Numbers:
         claim_columns(columns, len(columns.names), 0)
         values = columns.values(range(len(columns.names)))
         named = _has_row_names(columns, values[0])
-        return _features(columns, columns.names[named:], values[named:])
+        try:
+            return _features(columns, columns.names[named:], values[named:])
+        except TextColumnsError as refusal:
+            column = refusal.columns[0]
+            raise FileError(
+                f"{path}: column {shown(column.name)} has the text {shown(column.cell)} in "
+                f"{column.place}, and a matrix has numbers only"
+            ) from None
 
 
 def _has_row_names(columns: Frame, first: Values) -> bool:
@@ -279,16 +286,19 @@ def _from_frame(
 def _features(columns: Frame, names: list[str], values: list[Values]) -> NDArray[np.float64]:
     """Columns as a matrix; raises one error that describes all columns of text."""
     X = np.empty((columns.rows, len(names)))
-    texts = []
+    texts, numeric = [], []
     for place, cells in enumerate(values):
         X[:, place], text = numbers(cells)
-        if text is not None:
+        if text is None:
+            numeric.append(place)
+        else:
             kind = looks_like(cells)
             if kind == "some dates":
                 text = next(k for k, c in enumerate(cells) if c is not None and not date_in(c))
             texts.append(TextColumn(names[place], str(cells[text]), columns.place(text), kind))
     if texts:
-        raise TextColumnsError(columns.path, texts, len(names) - len(texts))
+        gaps = bool(np.isnan(X[:, numeric]).any())
+        raise TextColumnsError(columns.path, texts, len(numeric), gaps)
     infinite = np.isinf(X).any(axis=0)
     if infinite.any():
         column = int(infinite.argmax())

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from gramian.app.files import _source
-from gramian.app.files._columns import Values, compact, unescaped, unique_names
+from gramian.app.files._columns import (
+    Values,
+    compact,
+    unescaped,
+    unique_names,
+    without_dashes,
+)
 from gramian.app.files._errors import FileError, NameOfFile, parsing
 from gramian.app.files._frames import library
 from gramian.app.files._layout import (
@@ -33,6 +39,7 @@ from gramian.app.files._layout import (
     records,
     without_comments,
     without_counts,
+    without_empty_rows,
     without_title,
 )
 from gramian.app.files._source import Source
@@ -178,6 +185,8 @@ class TextFrame:
         for column in dict.fromkeys(columns):  # texts take much memory: one column at a time
             decimal = "." if column in texts else self.decimal
             values = _values(series.pop(step * column), decimal)
+            if values.dtype == object and column not in texts:
+                values = without_dashes(values)
             found[column] = compact(values) if column in as_ids else values
         return [found[column] for column in columns]
 
@@ -201,6 +210,7 @@ def text_frame(
         raise FileError(f"{path} is empty, or begins with blank lines only: fetch it again")
     given = said[1] if said else "\t" if source.format == "tsv" else None
     source, delimiter = without_title(source, lines, given)
+    source = without_empty_rows(source, delimiter)
     first, *later = first_rows(path, source.lines(), delimiter)
     decimal = decimal_of(path, delimiter, later)
     above = names_above(comments, delimiter, first, later, decimal)

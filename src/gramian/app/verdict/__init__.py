@@ -15,6 +15,7 @@ from gramian.app.verdict.metric import (
     verdict_of_metric,
     voted,
     with_choice,
+    with_selection,
     wrong_rows,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "verdict_of_metric",
     "voted",
     "with_choice",
+    "with_selection",
     "wrong_rows",
 ]

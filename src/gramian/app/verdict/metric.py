@@ -104,6 +104,16 @@ def with_choice(verdict: Verdict, kept: bool) -> Verdict:
     return replace(verdict, sentence=f"{EUCLID_KEPT}. {verdict.sentence}")
 
 
+def with_selection(verdict: Verdict, path: Any) -> Verdict:
+    """A verdict without a test, followed by the held-out error by which the learner was chosen."""
+    nested = getattr(path, "nested_error", np.nan)
+    if verdict.measure or np.isnan(nested):
+        return verdict
+    errors = f"{percent(float(path.errors[0]))} → {percent(nested)}"
+    chosen = f"The learner was chosen by the {path.measure}: {errors} of {path.held_out:,} samples"
+    return replace(verdict, sentence=f"{verdict.sentence} {chosen}.")
+
+
 def wrong_rows(
     model: Any, X: Any, y: Any, X_test: Any, y_test: Any, k: int, kept: bool = False
 ) -> Array:
