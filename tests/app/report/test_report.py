@@ -18,8 +18,8 @@ from gramian.app.report.parts import displayed, in_words
 from gramian.certificate import Certificate
 from gramian.completion import NuclearCompletion
 from gramian.kernel import NPKL
-from gramian.manifold import MVU
-from gramian.metric import KTA
+from gramian.manifold import MVU, NeighborLayout
+from gramian.metric import KTA, ClassCollapse
 from gramian.result import History
 
 X, y = load_iris(return_X_y=True)
@@ -152,6 +152,15 @@ def test_residuals_are_the_certificate_of_eigenvalues(tmp_path):
 def test_an_answer_in_one_step_has_no_curves(tmp_path):
     text = KTA(lam=1.0).fit(X, y).report(tmp_path / "x.html").read_text("utf-8")
     assert "after one step" in text and "certified gap</th>" in text
+
+
+@pytest.mark.parametrize("model", [ClassCollapse(ridge=0.01), NeighborLayout(rounds=1)])
+def test_an_estimator_without_steps_has_a_page(model, tmp_path):
+    model = model.fit(X[::3], NAMES[::3])
+    assert {"time", "value", "rank"} <= set(model.result_.history.columns)
+    model.result_.history.records[0].pop("time")  # as in files of former versions
+    text = model.report(tmp_path / "x.html").read_text()
+    assert "there is no curve to draw" in text
 
 
 def test_a_metric_of_one_direction_is_drawn_in_the_plane(tmp_path):
