@@ -210,6 +210,14 @@ def test_two_points_are_no_curve(tmp_path):
     assert "there is no curve to draw" in text and 'class="curve' not in text
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_bars_have_whole_numbers_and_are_narrow(count):
+    text = figures.bars(np.arange(1.0, count + 1), "number", "height")
+    below = re.findall(r'text-anchor="middle">([\d.]+)</text>', text)
+    assert below and all("." not in number for number in below)
+    assert all(float(width) < 90 for width in re.findall(r'<rect .*?width="([\d.]+)"', text))
+
+
 def test_labels_must_fit_the_embedding(tmp_path):
     with pytest.raises(ValueError, match="5 labels for the 80 samples"):
         MVU().fit(ROLL).report(tmp_path / "x.html", y=ALONG[:5])
