@@ -173,7 +173,7 @@ def print_table(found: dict[str, list[dict[str, float]]]) -> None:
 def draw(places: Array, digits: NDArray[Any], path: Path) -> None:
     figure = Figure(figsize=(7, 6), layout="constrained")
     axes = figure.subplots()
-    dots = axes.scatter(*places.T, c=digits, cmap="tab10", s=8)
+    dots = axes.scatter(*places.T, c=digits, cmap="tab10", vmin=-0.5, vmax=9.5, s=8)
     figure.colorbar(dots, ticks=range(10), label="digit")
     axes.set(xticks=[], yticks=[])
     figure.savefig(path, dpi=110)
