@@ -17,9 +17,9 @@ import os
 import time
 
 STARTED = time.perf_counter()  # before the imports, which take seconds
-os.environ |= {
-    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")
-}  # read on import; the processes share the cores
+if __name__ in ("__main__", "__mp_main__"):  # not if a test imports it
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # the processes share the cores
+        os.environ[f"{library}_NUM_THREADS"] = "1"  # read by the imports below
 
 import argparse
 import sys
