@@ -4,7 +4,7 @@
 
 Prints the error of 3 nearest neighbours on six tables before and after learning a metric, the
 agreement of clusters computed from ten links, and the error of predicted ratings, each with the
-figure of a standard method; draws 1000 digits in two dimensions (layout.png).
+figure of a standard method; draws the digits in two dimensions (layout.png).
 
 The tables are the labelled ones of scikit-learn (iris, wine, breast cancer, digits) and of
 examples/data (flowers, sensors). All rows are printed, gains and losses.
@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
@@ -60,7 +59,7 @@ SETS = (*BUNDLED, *FILES)
 SPLITS, MAX_SAMPLES = 10, 600
 """Folds of the cross-validation, and its first samples of the digits; other tables are shorter."""
 
-LINKS, DRAWS, DRAWN_DIGITS = 10, 10, 1000
+LINKS, DRAWS = 10, 5
 START_METHOD = "fork" if sys.platform == "linux" else "spawn"
 """A forked process does not import the libraries again; other systems do not fork safely."""
 
@@ -114,9 +113,9 @@ def held_out_errors(name: str, fold: int) -> dict[str, float]:
 
 
 def layout() -> tuple[Array, NDArray[Any]]:
-    """Digits in two dimensions, and their classes."""
-    X, y = load_digits(return_X_y=True)
-    return NeighborLayout(random_state=0).fit_transform(X[:DRAWN_DIGITS]), y[:DRAWN_DIGITS]
+    """The digits in two dimensions, and their classes."""
+    X, y = table("digits")
+    return NeighborLayout(random_state=0).fit_transform(X), y
 
 
 def linked(seed: int) -> tuple[float, float]:
@@ -171,6 +170,8 @@ def print_table(found: dict[str, list[dict[str, float]]]) -> None:
 
 
 def draw(places: Array, digits: NDArray[Any], path: Path) -> None:
+    from matplotlib.figure import Figure  # here, while the other processes compute
+
     figure = Figure(figsize=(7, 6), layout="constrained")
     axes = figure.subplots()
     dots = axes.scatter(*places.T, c=digits, cmap="tab10", vmin=-0.5, vmax=9.5, s=8)
@@ -202,7 +203,7 @@ def main() -> None:
         print(f"\nRatings of examples/data/ratings.csv, error (RMSE) of {count} held-out ones:\n"
               f"  means of users and items {before:.2f}, gramian {after:.2f}")  # fmt: skip
         draw(*pictured.result(), out / "layout.png")
-        print(f"\n{DRAWN_DIGITS} digits in two dimensions: {out / 'layout.png'}")
+        print(f"\nThe digits in two dimensions: {out / 'layout.png'}")
     print(NEXT)
     used = os.times()  # the processes have ended
     print(f"\nAll this took {time.perf_counter() - STARTED:.0f} s, and "
