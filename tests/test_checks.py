@@ -21,6 +21,10 @@ class WrongCurvature(Squared):
         return 1.01 * super().curvature(z, directions)
 
 
+class WrongSmoothness(Squared):
+    steepest = 0.99
+
+
 class NaNGradient(Squared):
     def gradient(self, z):
         return np.full_like(z, np.nan)
@@ -45,7 +49,9 @@ class WrongHessian(Composite):
 def test_correct_implementations_pass():
     assert 0 <= check_adjoint(Entries(PAIRS, 4)) < 1e-10
     assert 0 <= check_gradient(SquaredHinge()) < 1e-6
+    assert 0 <= check_gradient(SquaredHinge(np.ones(3))) < 1e-6
     assert 0 <= check_curvature(Squared()) < 1e-5
+    assert 0 <= check_curvature(Squared(np.ones(3))) < 1e-5
     assert 0 <= check_gradient(Composite(Entries(PAIRS, 4), Squared())) < 1e-6
     assert 0 <= check_hessian(Composite(Entries(PAIRS, 4), Squared())) < 1e-5
 
@@ -56,6 +62,7 @@ def test_correct_implementations_pass():
         (check_gradient, WrongGradient(), "gradient"),
         (check_gradient, NaNGradient(), "gradient"),
         (check_curvature, WrongCurvature(), "curvature"),
+        (check_curvature, WrongSmoothness(), "smoothness"),
         (check_adjoint, WrongAdjoint(PAIRS, 4), "adjoint"),
         (check_gradient, WrongObjective(Entries(PAIRS, 4), Squared()), "gradient"),
         (check_hessian, WrongHessian(Entries(PAIRS, 4), Squared()), "hessian"),

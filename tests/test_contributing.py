@@ -79,6 +79,21 @@ def test_every_equation_is_where_the_guide_says():
             assert re.search(mark, (ROOT / file).read_text("utf-8")), f"{file} names no {mark}"
 
 
+def test_every_file_that_the_texts_name_exists():
+    """Files in backticks and targets of links, in this guide, the README and the documentation."""
+    top = GUIDE.parent
+    texts = [GUIDE, top / "README.md", *top.glob("docs/*.md"), *top.glob("docs/guide/*.md")]
+    roots = (top, top / "src", ROOT, ROOT / "app", top / "benchmarks")
+    lost = []
+    for text in texts:
+        words = text.read_text("utf-8")
+        files = re.findall(r"`((?:\w+/)+(?:\w+\.py)?|gramian/\w+)`", words)
+        lost += [name for name in files if not any((root / name).exists() for root in roots)]
+        links = re.findall(r"\]\(([^)#:\s]+)(?:#[\w-]+)?\)", words)
+        lost += [name for name in links if not (text.parent / name).exists()]
+    assert not lost
+
+
 def test_every_reduction_is_in_its_table():
     told = set(re.findall(r"^\| `(\w+)` \|", part("How to add a reduction"), re.MULTILINE))
     assert told == {path.stem for path in (ROOT / "reductions").glob("*.py")} - {"__init__", "base"}

@@ -43,8 +43,8 @@ def check_gradient(
 ) -> float:
     """Compare the slope along a random direction with a central difference.
 
-    For a loss the point is z (default: random, of the given size), for an objective the factor
-    L, whose gradient is 2∇F(LLᵀ)L.
+    For a loss the point is z (default: random, of the loss's own size if it has one, otherwise of
+    the given size), for an objective the factor L, whose gradient is 2∇F(LLᵀ)L.
     """
     rng = np.random.default_rng(random_state)
     if isinstance(subject, Objective):
@@ -55,7 +55,7 @@ def check_gradient(
         def value(step: float) -> float:
             return subject.value(subject.image(x + step * direction))
     else:
-        x = rng.standard_normal(size) if point is None else np.asarray(point, dtype=float)
+        x = _image(subject, point, size, rng)
         direction = rng.standard_normal(x.shape)
         slope = float(subject.gradient(x) @ direction)
 
@@ -69,16 +69,22 @@ def check_gradient(
 def check_curvature(
     loss: Loss, z: Any = None, *, size: int = 20, random_state: int = 0, rtol: float = 1e-5
 ) -> float:
-    """Compare dᵀ∇²g(z)d for a random direction with a central difference of the gradient."""
+    """Compare dᵀ∇²g(z)d for a random direction with a central difference of the gradient.
+
+    It must not exceed `smoothness` times ‖d‖².
+    """
     rng = np.random.default_rng(random_state)
-    x = rng.standard_normal(size) if z is None else np.asarray(z, dtype=float)
+    x = _image(loss, z, size, rng)
     direction = rng.standard_normal(x.shape)
     bend = float(loss.curvature(x, direction[:, None])[0, 0])
 
     def slope(step: float) -> float:
         return float(loss.gradient(x + step * direction) @ direction)
 
-    return _judge("curvature", *_against_difference(bend, slope, x, direction), rtol)
+    error = _judge("curvature", *_against_difference(bend, slope, x, direction), rtol)
+    limit = loss.smoothness * float(direction @ direction)
+    _judge("smoothness", max(0.0, bend - limit), max(limit, 1e-300), rtol)
+    return error
 
 
 @under_own_errstate
@@ -101,6 +107,10 @@ def check_hessian(
         return float(np.sum(objective.gradient_factor(image) * direction))
 
     return _judge("hessian", *_against_difference(bend, slope, L, direction), rtol)
+
+
+def _image(loss: Loss, z: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal(loss.size or size) if z is None else np.asarray(z, dtype=float)
 
 
 def _against_difference(

@@ -56,26 +56,25 @@ def result_of(
     it has one record.
     """
     outcome = _consistent(problem, outcome, tol)
-    value = outcome.certificate.value
+    value, seconds = outcome.certificate.value, clock.elapsed(started)
+    if history is None:
+        rank = float(outcome.factor.shape[1])
+        history = History([{"iteration": 0.0, "time": seconds, "value": value, "rank": rank}])
     return Result(
         factor=outcome.factor,
         value=value,
         status=outcome.status,
         certificate=outcome.certificate,
-        history=_one_record(value, outcome.factor.shape[1]) if history is None else history,
+        history=history,
         solver=solver,
         route=route or (solver,),
         problem=_name(problem),
         formula="" if isinstance(problem, str) else problem.displayed,
-        seconds=clock.elapsed(started),
+        seconds=seconds,
         dual=outcome.dual,
         ray=outcome.ray,
         dimacs=outcome.dimacs,
     )
-
-
-def _one_record(value: float, rank: int) -> History:
-    return History([{"iteration": 0.0, "value": value, "rank": float(rank)}])
 
 
 def _name(problem: Problem | str) -> str:

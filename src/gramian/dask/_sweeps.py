@@ -295,7 +295,7 @@ def _mixture(last: Array, others: list[Array], weights: Array) -> Array:
 
 
 def _widened(state: Array, rank: int, size: Array, seed: int) -> Array:
-    """Random columns of a size for each row, between those of a state and its offsets."""
+    """The state with random columns, scaled row by row, before its offsets."""
     own = state.shape[1] - 1
     wide = np.zeros((state.shape[0], rank + 1), dtype=state.dtype)
     wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]

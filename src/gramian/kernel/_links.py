@@ -319,7 +319,7 @@ def _refuse_contradictions(links: Links) -> None:
         chain = " ~ ".join(map(str, shortest[::-1]))
         raise ValueError(
             f"contradictory links: {i} and {j} must not be linked, but must-links join them "
-            f"({chain}); {broken.size} cannot-link(s) are contradicted so"
+            f"({chain}); cannot-links that must-links contradict: {broken.size}"
         )
 
 

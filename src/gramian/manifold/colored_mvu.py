@@ -19,8 +19,8 @@ class ColoredMVU(MVU):
     """Unfold samples along their labels: maximises the variance explained by side information.
 
     Solves min Σ_e (d_M(e) − D_e)² − ν tr(HKHM) over M ⪰ 0, the coloured variant of BILGO eq. (11),
-    with K = YYᵀ, where Y holds the one-hot labels, or the numbers known of each sample. Only
-    directions that agree with K are spread out.
+    with K = YYᵀ, where Y holds the one-hot labels, or the given numbers of each sample. Variance is
+    maximised only in directions that agree with K.
 
     Parameters
     ----------

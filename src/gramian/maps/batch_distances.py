@@ -25,8 +25,8 @@ class BatchDistances(LinearMap):
     """𝒜(K)_ik = K_ii + K_kk − 2 K_ik for all ordered pairs (i, k) within each batch of points.
 
     Batches are runs of consecutive points, `sizes` their lengths. The image holds one b × b matrix
-    for each of them, row by row, with zeros on its diagonal. With `single` it has the precision of
-    the factors, for descents in float32; certificates need float64.
+    for each of them, row by row, with zeros on its diagonal. With `single` the image has the
+    precision of the factors, for descents in float32; certificates need float64.
     """
 
     def __init__(self, sizes: Sequence[int], *, single: bool = False) -> None:
@@ -41,7 +41,7 @@ class BatchDistances(LinearMap):
         yield from (slice(first, last) for first, last in pairwise(ends))
 
     def _each(self, w: Floats) -> Iterator[tuple[slice, Floats]]:
-        """The points of each batch and its matrix of an image."""
+        """The points of each batch, and its matrix in an image w."""
         check_weights(self.size, w)
         yield from zip(self._points(), batches_of(w, self.sizes), strict=True)
 
@@ -89,7 +89,7 @@ class BatchDistances(LinearMap):
         return 2.0 * xp.concat(sums), float(max(self.sizes)) + 1.0
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """Both squared lengths are rounded, however near the points are."""
+        """A multiple of both squared lengths, which are rounded even if the points are close."""
         xp = namespace(L)
         squares = as_double(xp.sum(L * L, axis=1))
         found = [

@@ -1,7 +1,7 @@
 """The first descent of the staircase at small order: L-BFGS on a factor with all columns.
 
 If F is strongly convex, the gap is about the square of the gradient. The descent pauses for a
-certificate as soon as that may suffice, and continues unchanged if it does not.
+certificate as soon as this may prove the tolerance, and continues unchanged if it does not.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ MAX_STEPS = 100
 """Maximum number of L-BFGS steps of the whole descent."""
 
 FINAL_GRADIENT_IN_TOLERANCES, FIRST_GRADIENT_IN_ROOT_TOLERANCES, GRADIENT_RATIO = 0.3, 0.2, 0.3
-"""Gradient ratio at the end, in tolerances; at the first certificate if F is strongly convex, in
-roots of the tolerance; and between later certificates. Quadratics, and sums with hinges, of order
-6 and 20 end after 20 to 51 steps, at the last ratio after 30 to 97."""
+"""Gradient, relative to that of the start: at the end, in tolerances; at the first certificate if F
+is strongly convex, in roots of the tolerance; and its ratio between later certificates. Quadratics
+and sums with hinges, of order 6 and 20, end after 20 to 51 steps, and without these pauses after 30
+to 97."""
 
 DROPPED_COLUMNS_IN_TOLERANCES = 0.1
 """Increase of F by dropping small columns, in tolerances."""

@@ -34,7 +34,7 @@ Learner = ShrunkLearner | ClassCollapse
 Metrics = Callable[[Split], Candidates]
 
 ROUNDED = 1e-12
-"""Differences of mean errors that are rounding."""
+"""Largest difference of mean errors that counts as rounding."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def choose_learner(
 ) -> CandidatePath | None:
     """The learner selected by the neighbours of held-out samples.
 
-    Every learner is fitted roughly to each part with several settings: λ of `KTA`, δ of
-    `ClassCollapse`, α of mixtures with Euclid's metric. `plain` if Euclid's metric is allowed. None
-    if there are too few samples to hold out, or no time.
+    Every learner is fitted to each part with a large tolerance and several settings: λ of `KTA`, δ
+    of `ClassCollapse`, α of mixtures with Euclid's metric. `plain` states whether Euclid's metric
+    is a candidate. None if there are too few samples to hold out, or no time.
     """
     trial = Trial.of(samples, classes, 2 * FOLDS, _folds, repeats_for)
     if trial is None:
@@ -135,7 +135,7 @@ def _collapses(trial: Trial, learner: ClassCollapse, samples: Array) -> Metrics:
 def _judged(
     trial: Trial, learner: Learner | KTA, settings: tuple[float, ...], metrics: Metrics
 ) -> _Judged | None:
-    """The losses on all parts; None if the time ended before, or a part is invalid."""
+    """The losses on all parts; None if the time is up, or if a part cannot be fitted."""
     name, started = type(learner).__name__, clock.now()
     clock.phase(f"held-out neighbours for {name}")
 

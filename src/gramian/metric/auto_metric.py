@@ -27,7 +27,7 @@ LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN)
 """Local learners, evaluated after `KTA` and `ClassCollapse`."""
 
 TARGETS = 3
-"""Targets of each sample for local learners."""
+"""Number of target neighbours of a sample for local learners."""
 
 
 @with_parameters
@@ -41,7 +41,7 @@ class AutoMetric(MetricLearner):
     learner is then fitted to all samples. Samples are divided by their root mean square first, so
     that a common unit of the features has no effect; features of different units should be
     standardised. Classes of at most three samples have too few neighbours for `DMLEig` and `LMNN`,
-    which are fitted to the samples of the others.
+    which are fitted without them.
 
     Parameters
     ----------
@@ -158,8 +158,9 @@ class AutoMetric(MetricLearner):
 
 
 def frequent(classes: Indices) -> NDArray[np.bool_]:
-    """The samples of classes in which each sample has `TARGETS` others, the rest being too few for
-    a local learner; if those are not two classes, the samples of classes with two or more samples.
+    """The samples of classes with more than `TARGETS` samples, as many as local learners need.
+
+    If fewer than two classes are as large, those of classes with two samples or more.
     """
     sizes = np.bincount(classes)[classes]
     for least in (TARGETS + 1, 2):

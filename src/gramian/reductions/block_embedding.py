@@ -32,7 +32,7 @@ class BlockEmbedding:
         return self.row_scale.size, self.col_scale.size
 
     def map(self, i: Indices, j: Indices, repeat: int = 1) -> BlockEntries:
-        """The map of the entries (PQᵀ)_ij, each repeated."""
+        """The map of the entries (PQᵀ)_ij, each `repeat` times."""
         if repeat == 1:
             return BlockEntries(i, j, self.shape)
         return RepeatedEntries(i, j, self.shape, repeat)

@@ -20,6 +20,11 @@ def ask(page, method, place, given=None, *, token=None, **headers):
     return answer.status, json.loads(content) if kind == "application/json" else content
 
 
+def undo(page, told):
+    """Request the state before the one that is shown."""
+    return ask(page, "POST", "go", {"version": told["version"], "to": told["at"] - 1})
+
+
 def until(browser, script, seconds=30.0):
     """Wait until a script says true."""
     end = time.perf_counter() + seconds

@@ -7,7 +7,7 @@ from sklearn.datasets import make_moons
 
 import gramian as gm
 from gramian.app.explorer import Page, Session
-from tests.app.explorer.pages import ask, until
+from tests.app.explorer.pages import ask, undo, until
 
 X, y = make_moons(200, noise=0.1, random_state=0)
 BY_MOON = [np.flatnonzero(y == c) for c in (0, 1)]
@@ -35,10 +35,10 @@ def test_links_move_clusters_and_undo_takes_them_back(page):
     agree = np.mean(np.array(told["labels"]) == y)
     assert max(agree, 1 - agree) > 0.95 and "agreed with the clusters before" in told["verdict"]
     for _ in range(6):
-        status, told = ask(page, "POST", "undo", {"version": told["version"]})
+        status, told = undo(page, told)
         assert status == 200
     assert told["labels"] == first["labels"] and told["at"] == 0 and len(told["history"]) == 6
-    assert ask(page, "POST", "undo", {"version": told["version"]})[0] == 409
+    assert undo(page, told)[0] == 409
 
 
 def test_a_change_is_the_fit_of_all_links():
@@ -100,10 +100,10 @@ def test_only_our_own_page_is_answered(page):
     assert ask(page, "GET", "")[0] == 200
     assert ask(page, "GET", "state", token="x" * 32)[0] == 403
     assert ask(page, "GET", "state", Host="evil.example")[0] == 403
-    assert ask(page, "POST", "undo", {}, Origin="http://evil.example")[0] == 403
+    assert ask(page, "POST", "go", {}, Origin="http://evil.example")[0] == 403
     own = f"http://127.0.0.1:{page.port}"
-    assert ask(page, "POST", "undo", {}, Origin=own)[0] == 409
-    assert ask(page, "POST", "undo", {}, **{"Content-Type": "text/plain"})[0] == 400
+    assert ask(page, "POST", "go", {}, Origin=own)[0] == 409
+    assert ask(page, "POST", "go", {}, **{"Content-Type": "text/plain"})[0] == 400
     assert ask(page, "POST", "link", {"rows": "x" * 2_000_000})[0] == 400
     assert ask(page, "GET", "../../etc/passwd")[0] == 404
     text = ask(page, "GET", "")[1].decode()

@@ -15,7 +15,7 @@ from gramian.common import clock
 from gramian.completion import NuclearCompletion
 from gramian.graph import smoothest
 from gramian.metric import KTA, LMNN
-from tests.app.explorer.pages import ask
+from tests.app.explorer.pages import ask, undo
 from tests.slow import slow
 
 RNG = np.random.default_rng(0)
@@ -51,10 +51,10 @@ def test_undo_names_what_it_undoes(kind):
         mine = ask(page, "POST", action, given)[1]
         theirs = ask(page, "POST", action, other)[1]
         for seen in ({"version": mine["version"]}, {}, {"version": None}, {"version": "2"}):
-            status, told = ask(page, "POST", "undo", seen)
+            status, told = ask(page, "POST", "go", {**seen, "to": 1})
             assert status == 409 and "another page has made a change" in told["error"]
         assert ask(page, "GET", "state")[1]["version"] == theirs["version"]
-        status, told = ask(page, "POST", "undo", {"version": theirs["version"]})
+        status, told = undo(page, theirs)
         assert status == 200 and told["version"] > theirs["version"]
 
 

@@ -15,7 +15,7 @@ from gramian.app.cli import main
 from gramian.app.explorer import MetricSession, Page, RatingSession
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.metric import KTA
-from tests.app.explorer.pages import ask, until
+from tests.app.explorer.pages import ask, undo, until
 
 X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -76,10 +76,10 @@ def test_names_move_the_map_and_undo_takes_them_back(metric, tmp_path):
     others = found["by"] == "predicted"
     assert again.predict(X)[others].tolist() == found["class"][others].tolist()
     for _ in range(15):
-        told = ask(metric, "POST", "undo", {"version": told["version"]})[1]
+        told = undo(metric, told)[1]
     past = {"version": 0, "seconds": 0, "history": []}
     assert {**told, **past} == {**first, **past}
-    assert ask(metric, "POST", "undo", {})[0] == 409
+    assert undo(metric, told)[0] == 409
 
 
 def test_a_change_is_the_fit_of_all_names():
@@ -138,7 +138,7 @@ def test_ratings_move_the_list(ratings, model):
     assert [one["value"] for one in told["rated"]] == [1, 1, 2]
     assert rate(ratings, 40, 1)[0] == rate(ratings, 1, 9)[0] == rate(ratings, 1, "5")[0] == 409
     for _ in range(4):
-        told = ask(ratings, "POST", "undo", {"version": told["version"]})[1]
+        told = undo(ratings, told)[1]
     assert told["best"] == first["best"] and told["rated"] == []
     assert ask(ratings, "GET", "model.gramian")[0] == 404
     text = ask(ratings, "GET", "")[1].decode()

@@ -41,14 +41,14 @@ class Counter(History):
         return {"set": lambda given: self._commit(f"to {given['to']}", given["to"], 0.0)}
 
 
-@given(st.lists(st.tuples(st.sampled_from(["set", "undo", "go"]), st.integers(-1, 6))))
+@given(st.lists(st.tuples(st.sampled_from(["set", "go"]), st.integers(-1, 6))))
 def test_any_state_of_the_history_can_be_restored(changes):
     session, states, at = Counter(), [0], 0
     for action, to in changes:
-        wanted = {"set": at + 1, "undo": at - 1, "go": to}[action]
+        wanted = at + 1 if action == "set" else to
         given = {"to": to, "version": session.version}
         if action != "set" and not 0 <= wanted < len(states):
-            with pytest.raises(ValueError, match=r"nothing to undo|the history has"):
+            with pytest.raises(ValueError, match="the history has"):
                 session.change(action, given)
             continue
         if action == "set":

@@ -18,8 +18,8 @@ from gramian.app.report.parts import displayed, in_words
 from gramian.certificate import Certificate
 from gramian.completion import NuclearCompletion
 from gramian.kernel import NPKL
-from gramian.manifold import MVU
-from gramian.metric import KTA
+from gramian.manifold import MVU, NeighborLayout
+from gramian.metric import KTA, ClassCollapse
 from gramian.result import History
 
 X, y = load_iris(return_X_y=True)
@@ -57,7 +57,9 @@ SECTIONS = {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    return {name: make(folder / f"{name}.html") for name, make in PAGES.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gramian.app.report.QUICK", np.inf)  # verdicts on any machine, under any load
+        return {name: make(folder / f"{name}.html") for name, make in PAGES.items()}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -154,6 +156,15 @@ def test_an_answer_in_one_step_has_no_curves(tmp_path):
     assert "after one step" in text and "certified gap</th>" in text
 
 
+@pytest.mark.parametrize("model", [ClassCollapse(ridge=0.01), NeighborLayout(rounds=1)])
+def test_an_estimator_without_steps_has_a_page(model, tmp_path):
+    model = model.fit(X[::3], NAMES[::3])
+    assert {"time", "value", "rank"} <= set(model.result_.history.columns)
+    model.result_.history.records[0].pop("time")  # as in files of former versions
+    text = model.report(tmp_path / "x.html").read_text()
+    assert "there is no curve to draw" in text
+
+
 def test_a_metric_of_one_direction_is_drawn_in_the_plane(tmp_path):
     text = KTA(n_components=1).fit(X, NAMES).report(tmp_path / "x.html", X, NAMES).read_text()
     assert "after: one direction, a row for each class" in text
@@ -199,6 +210,14 @@ def test_two_points_are_no_curve(tmp_path):
     short = replace(result, history=History(list(result.history)[:2]))
     text = report_results(short, tmp_path / "x.html").read_text("utf-8")
     assert "there is no curve to draw" in text and 'class="curve' not in text
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_bars_have_whole_numbers_and_are_narrow(count):
+    text = figures.bars(np.arange(1.0, count + 1), "number", "height")
+    below = re.findall(r'text-anchor="middle">([\d.]+)</text>', text)
+    assert below and all("." not in number for number in below)
+    assert all(float(width) < 90 for width in re.findall(r'<rect .*?width="([\d.]+)"', text))
 
 
 def test_labels_must_fit_the_embedding(tmp_path):

@@ -47,15 +47,8 @@ class History(Generic[State]):
         self.version += 1
         self.seconds = clock.elapsed(started)
 
-    def undo(self) -> None:
-        """Restore the state before the last change; nothing is computed again."""
-        with self.lock:
-            if self._at == 0:
-                raise ValueError("there is nothing to undo")
-            self.go_to(self._at - 1)
-
     def go_to(self, place: Any) -> None:
-        """Restore the state after the given number of changes, before or after the current one."""
+        """Restore the state after the given number of changes; nothing is computed again."""
         with self.lock:
             whole = isinstance(place, int) and not isinstance(place, bool)
             if not whole or not 0 <= place < len(self._steps):
@@ -66,13 +59,13 @@ class History(Generic[State]):
     def change(self, action: str, given: dict[str, Any]) -> None:
         """Perform an action that a page requests."""
         with self.lock:
-            if action in ("undo", "go"):
+            if action == "go":
                 seen = given.get("version")  # a page undoes only a change that it has shown
                 if isinstance(seen, bool) or seen != self.version:
                     raise ValueError(
                         "another page has made a change since: look at it before you undo it"
                     )
-                self.undo() if action == "undo" else self.go_to(given.get("to"))
+                self.go_to(given.get("to"))
             elif action in self._actions():
                 self._actions()[action](given)
             else:

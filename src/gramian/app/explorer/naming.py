@@ -14,13 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from gramian.app.explorer.samples import SampleSession
-from gramian.app.explorer.tables import (
-    fitting_within,
-    next_view,
-    proof,
-    table,
-    unit_square,
-)
+from gramian.app.explorer.tables import fitting_within, next_view, proof, table, unit_square
 from gramian.app.models import save
 from gramian.app.report.families import two_directions
 from gramian.common import clock
@@ -42,6 +36,10 @@ class Named:
     """Whether the metric predicted the class before it was given; None if there was no metric."""
     by_euclid: bool | None
     """Whether k-NN with the Euclidean distance predicted it."""
+
+
+def _rows_and_classes(named: tuple[Named, ...]) -> tuple[Codes, NDArray[Any]]:
+    return np.array([one.i for one in named]), np.array([one.name for one in named])
 
 
 @dataclass(frozen=True)
@@ -132,18 +130,17 @@ class MetricSession(SampleSession[Learned]):
     def _refit(self, named: tuple[Named, ...], limit: float) -> Any:
         if len({one.name for one in named}) < 2:
             return None
-        rows = np.array([one.i for one in named])
+        rows, classes = _rows_and_classes(named)
         model = clone(self._blank)
         with fitting_within(limit, type(model).__name__):
-            model.fit(self.X[rows], np.array([one.name for one in named]))
+            model.fit(self.X[rows], classes)
         return model
 
     # --- what a page shows --------------------------------------------------------------
 
     def classifier(self, mapped: Any) -> KNeighborsClassifier:
         """k-NN among the samples that have a class, in the space of `mapped`."""
-        rows = np.array([one.i for one in self.named])
-        classes = np.array([one.name for one in self.named])
+        rows, classes = _rows_and_classes(self.named)
         return KNeighborsClassifier(min(self.n_neighbors, len(rows))).fit(mapped[rows], classes)
 
     def said(self) -> NDArray[Any]:
@@ -196,8 +193,7 @@ class MetricSession(SampleSession[Learned]):
             if self.fitted is None:
                 raise ValueError("name samples of two classes first")
             mapped = self._mapped(self.fitted)
-            classes = np.array([one.name for one in self.named])
-            rows = np.array([one.i for one in self.named])
+            rows, classes = _rows_and_classes(self.named)
             nearest = np.sort(
                 [
                     KNeighborsClassifier(1)

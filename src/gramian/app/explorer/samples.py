@@ -47,7 +47,7 @@ class SampleSession(History[State]):
         raise NotImplementedError
 
     def mark_all(self, given: list[tuple[Any, str]], time_limit: float | None = None) -> None:
-        """Name the classes of several samples in one change, of `patience` seconds by default."""
+        """Name the classes of several samples in one change, which may take `patience` seconds."""
         raise NotImplementedError
 
     def mark(self, i: Any, name: str) -> None:

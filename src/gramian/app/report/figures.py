@@ -100,12 +100,12 @@ def lines(
 
 
 def bars(heights: ArrayLike, x_title: str, y_title: str) -> str:
-    """Bars, numbered from 1."""
+    """Bars, numbered from 1; with few of them, there is room for more on the right."""
     values = np.asarray(heights, dtype=float)
-    numbers = np.arange(1, values.size + 1)
-    across = drawing.Axis(0.4, values.size + 0.6, LEFT, WIDTH - RIGHT, title=x_title)
+    numbers, room = np.arange(1, values.size + 1), max(values.size, drawing.TICKS)
+    across = drawing.Axis(0.4, room + 0.6, LEFT, WIDTH - RIGHT, title=x_title)
     up = axis([values], HEIGHT - BOTTOM, TOP, title=y_title, zero=True)
-    half = 0.4 * (WIDTH - LEFT - RIGHT) / max(values.size, 1)
+    half = 0.4 * (WIDTH - LEFT - RIGHT) / room
     ground = float(up.at(0.0))
     drawn = "".join(
         f'<rect x="{x - half:.1f}" y="{min(y, ground):.1f}" width="{2 * half:.1f}" '

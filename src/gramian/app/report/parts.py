@@ -131,7 +131,7 @@ def convergence(runs: Sequence[Result]) -> Section:
 
 
 def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
-    if column not in run.history.columns:
+    if not {"time", column} <= set(run.history.columns):
         return run.solver, np.zeros(0), np.zeros(0)
     times, values = run.history["time"], run.history[column]
     if column == "value" and np.isfinite(lowest):
