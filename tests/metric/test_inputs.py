@@ -210,6 +210,25 @@ def test_weights_of_samples_of_unknown_class_are_left_out():
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("form", [lambda y: y[:, None], lambda y: y.astype(object)])
+@pytest.mark.parametrize("learner", [KTA(lam=0.1, class_weight="balanced"), SEMI[-1]])
+def test_labels_in_a_column_or_as_objects_are_those_of_numbers(learner, form):
+    found, expected = (clone(learner).fit(X, y) for y in (form(SOME), SOME))
+    np.testing.assert_array_equal(found.classes_, expected.classes_)
+    if isinstance(learner, MetricClassifier):
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+    else:
+        np.testing.assert_array_equal(found.components_, expected.components_)
+
+
+def test_classes_without_weight_are_predicted():
+    metric = KTA(lam=0.1, class_weight={2: 0.0})
+    found = MetricClassifier(metric=metric, n_neighbors=1).fit(X, Y)
+    np.testing.assert_array_equal(found.metric_.classes_, [0, 1])
+    np.testing.assert_array_equal(found.predict(X), Y)
+
+
 def test_chunks_with_samples_of_unknown_class():
     found, known = KTA(lam=0.1), SOME != -1
     for part in (slice(0, 30), slice(30, 60)):
@@ -231,3 +250,5 @@ def test_warns_if_minus_one_may_be_a_class():
         found = KTA(lam=0.1).fit(X, Y - 1, np.ones(len(Y)))
     np.testing.assert_array_equal(found.classes_, [0, 1])
     assert len(said) == 1
+    with pytest.warns(UserWarning, match="if -1 is a class"):
+        KTA(lam=0.1).partial_fit(X, Y - 1)

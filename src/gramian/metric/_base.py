@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from gramian.arrays.dense import eigh, first_largest, row_signs
-from gramian.arrays.samples import chosen_rows, naming_text, ready, refuse_masked, refuse_odd_labels
+from gramian.arrays.samples import chosen_rows, naming_text, ready, refuse_masked
 from gramian.common import clock
 from gramian.constraints import plainly
 from gramian.estimators import plotting
@@ -28,6 +28,7 @@ from gramian.metric._input import (
     in_content_order,
     labelled_rows,
     marks,
+    plain_labels,
     refuse_continuous,
     sorted_pairs,
     split_pairs,
@@ -103,16 +104,17 @@ class MetricLearner(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _labelled(self, X: Any, y: Any) -> tuple[Any, Indices]:
-        """Validated samples of known class and their class indices; sets `classes_`."""
+    def _labelled(self, X: Any, y: Any) -> tuple[Any, Indices, NDArray[np.bool_]]:
+        """Validated samples of known class, their class indices, and the mask of these samples.
+
+        Sets `classes_`.
+        """
         refuse_masked(X, "X")
-        if y is not None:
-            refuse_odd_labels(y)
         with naming_text(X):
             X, y = validate_data(
                 self,
                 X,
-                y,
+                plain_labels(y),
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],
                 ensure_min_samples=2,
@@ -131,7 +133,7 @@ class MetricLearner(
                 f"y has one class only ({plainly(self.classes_[0])!r}); a metric is learned "
                 "from the difference between at least two classes"
             )
-        return X, classes
+        return X, classes, known
 
     def _in_order(
         self, X: Any, classes: Indices, weights: Array | None = None
@@ -144,13 +146,10 @@ class MetricLearner(
         weights = None if weights is None else weights[order]
         return chosen_rows(X, order), number[classes[order]], weights, order
 
-    def _weighed(
-        self, X: Any, classes: Indices, sample_weight: Any, y: Any
-    ) -> tuple[Any, Indices, Array | None]:
-        """The samples of positive weight, their classes and weights (with `class_weight`).
-
-        `sample_weight` has a number for each label in y, including unknown ones.
-        """
+    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Indices, Array | None]:
+        """The samples of known class and positive weight, their classes and weights (with
+        `class_weight`)."""
+        X, classes, known = self._labelled(X, y)
         class_weight = self.get_params(deep=False)["class_weight"]
         if sample_weight is None and class_weight is None:
             return X, classes, None
@@ -159,7 +158,6 @@ class MetricLearner(
                 f"sample_weight must be a number for each sample, got {sample_weight!r}: weights "
                 "of classes are the parameter class_weight"
             )
-        known = labelled_rows(y)
         weights = _check_sample_weight(sample_weight, known, dtype=np.float64)[known]
         if np.any(weights < 0):
             row = int(np.argmax(weights < 0))

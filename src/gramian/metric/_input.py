@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
-from gramian.arrays.samples import in_blocks, refuse_masked, varying_columns
+from gramian.arrays.samples import in_blocks, refuse_masked, refuse_odd_labels, varying_columns
 from gramian.common.parameters import NOT_NEGATIVE, Rule
 from gramian.constraints import plainly
 
@@ -36,6 +37,17 @@ CLASS_WEIGHT = Rule(
     '"balanced", a mapping of classes to weights, or None',
     lambda value: value is None or isinstance(value, Mapping) or _is_balanced(value),
 )
+
+
+def plain_labels(y: Any) -> Any:
+    """Labels without missing ones; numbers that are stored as objects become numbers."""
+    if y is None:
+        return None
+    refuse_odd_labels(y)
+    labels = np.asarray(y)
+    if labels.dtype == object and all(isinstance(label, Real) for label in labels.flat):
+        return np.array(labels.tolist())
+    return y
 
 
 def refuse_continuous(y: NDArray[Any]) -> None:

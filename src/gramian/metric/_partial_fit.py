@@ -16,14 +16,20 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from gramian.arrays.samples import naming_text, refuse_masked, refuse_odd_labels
+from gramian.arrays.samples import naming_text, refuse_masked
 from gramian.common.memory import check_memory
 from gramian.common.parameters import NOT_NEGATIVE, or_auto
 from gramian.constraints import plainly
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._few_columns import maps_of_moments
-from gramian.metric._input import CLASS_WEIGHT, labelled_rows, refuse_continuous
+from gramian.metric._input import (
+    CLASS_WEIGHT,
+    labelled_rows,
+    plain_labels,
+    refuse_continuous,
+    warn_of_unknown,
+)
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 
@@ -48,10 +54,14 @@ class Update(MetricLearner):
         self._check_parameters()
         seen = vars(self).get("seen_")
         refuse_masked(X, "X")
-        refuse_odd_labels(y)
         with naming_text(X):
             X, y = validate_data(
-                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=seen is None
+                self,
+                X,
+                plain_labels(y),
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                reset=seen is None,
             )
         names = vars(self).get("feature_names_in_")
         if seen is not None:
@@ -126,15 +136,14 @@ class PartialFit(MetricLearner):
                 raise ValueError(f"partial_fit adds up moments of the features: {name} is for fit")
         first = not hasattr(self, "moments_")
         refuse_masked(X, "X")
-        refuse_odd_labels(y)
         with naming_text(X):
-            X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
-        labels = np.asarray(y)
+            X, labels = validate_data(self, X, plain_labels(y), dtype=np.float64, reset=first)
         refuse_continuous(labels)
         if first:
             named = np.unique(labels if classes is None else classes)
             self._begin_moments(X, named[labelled_rows(named)])
         known = labelled_rows(np.append(self.classes_, labels))[self.classes_.size :]
+        warn_of_unknown(labels, known)
         self._add(X[known], labels[known])
         counts = self.moments_["counts"]
         if np.sum(counts > 0) > 1:

@@ -126,7 +126,7 @@ class ShrunkLearner(Update):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,), −1 if unknown
         """
-        X, classes = self._labelled(X, y)
+        X, classes, _ = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         X, classes, _, rows = self._in_order(X, classes)

@@ -85,7 +85,7 @@ class AutoMetric(MetricLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,), −1 if unknown
         """
-        X, classes = self._labelled(X, y)
+        X, classes, _ = self._labelled(X, y)
         self._check(X.shape[0])
         self._forget("path_")
         size, path = self._evidence(X, classes)

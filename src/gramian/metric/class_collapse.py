@@ -179,7 +179,7 @@ class ClassCollapse(Update):
         y : labels of shape (n_samples,), −1 if unknown
         """
         started = clock.now()
-        X, classes = self._labelled(X, y)
+        X, classes, _ = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, 1)
         X, classes, _, _ = self._in_order(X, classes)

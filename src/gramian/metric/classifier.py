@@ -15,6 +15,7 @@ from gramian.certificate import Certificate
 from gramian.common.parameters import whole_number
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
+from gramian.metric._input import labelled_rows, plain_labels
 from gramian.metric.auto_metric import AutoMetric
 from gramian.result import Result
 
@@ -86,8 +87,8 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             self.feature_names_in_ = names
-        mapped, classes = self.metric_.transform(X), np.asarray(y)
-        known = np.isin(classes, self.metric_.classes_)
+        mapped, classes = self.metric_.transform(X), np.ravel(plain_labels(y))
+        known = labelled_rows(classes)
         self.neighbours_ = KNeighborsClassifier(min(k, int(known.sum())), weights=self.weights)
         self.neighbours_.fit(mapped[known], classes[known])
         self.classes_ = self.neighbours_.classes_

@@ -100,8 +100,7 @@ class KTA(KernelMetricLearner, PartialFit):
 
         `votes_on` is the device of the search for held-out neighbours, default `device`.
         """
-        X, classes = self._labelled(X, y)
-        X, classes, weights = self._weighed(X, classes, sample_weight, y)
+        X, classes, weights = self._weighed(X, y, sample_weight)
         self._check(X.shape[0])
         order: NDArray[np.integer] = np.arange(classes.size)
         if self.lam == "auto":  # held-out samples do not depend on the order of the rows

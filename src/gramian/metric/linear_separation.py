@@ -92,8 +92,7 @@ class LinearSeparation(PartialFit):
             Multiplicities: the optimum with weight 2 is that with the row twice, with weight 0 that
             without the row, for a given `lam`. Held-out samples of lam="auto" are not weighted.
         """
-        X, classes = self._labelled(X, y)
-        X, classes, weights = self._weighed(X, classes, sample_weight, y)
+        X, classes, weights = self._weighed(X, y, sample_weight)
         self._check(X.shape[0])
         X, classes, weights, _ = self._in_order(X, classes, weights)
         # The scatter of pairs is invariant to translations, so centring does not change it.
