@@ -57,17 +57,18 @@ def ready(X: Any, name: str = "X") -> Any:
 
 @contextmanager
 def naming_text(X: Any) -> Iterator[None]:
-    """Name the text columns of a data frame in the error of a failed conversion."""
+    """Name the columns of text or dates of a data frame in the error of a failed conversion."""
     try:
         yield
-    except ValueError as refusal:
-        found = _text_columns(X) if "could not convert string" in str(refusal) else []
+    except (TypeError, ValueError) as refusal:
+        failed = isinstance(refusal, TypeError) or "could not convert string" in str(refusal)
+        found = _text_columns(X) if failed else []
         if not found:
             raise
         some = ", ".join(map(repr, found[:5])) + (", …" if len(found) > 5 else "")
         raise ValueError(
-            f"X has text where numbers belong, in {some}: leave columns out with X.drop(columns=…)"
-            ", or encode them first (sklearn.preprocessing.OneHotEncoder, "
+            f"X has text or dates where numbers belong, in {some}: leave columns out with "
+            "X.drop(columns=…), or encode them first (sklearn.preprocessing.OneHotEncoder, "
             "gramian.encoders.DateEncoder)"
         ) from None
 
@@ -78,8 +79,11 @@ def _text_columns(X: Any) -> list[str]:
         return []
     found = []
     for place, name in enumerate(X.columns):
+        values = X.iloc[:, place].to_numpy()
+        if values.dtype.kind in "mM":  # NumPy converts dates to numbers
+            values = values.astype(str)
         try:
-            X.iloc[:, place].to_numpy().astype(float)
+            values.astype(float)
         except (TypeError, ValueError):
             found.append(str(name))
     return found
