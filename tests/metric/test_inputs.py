@@ -222,6 +222,31 @@ def test_labels_in_a_column_or_as_objects_are_those_of_numbers(learner, form):
         np.testing.assert_array_equal(found.components_, expected.components_)
 
 
+def test_names_columns_of_dates_and_text():
+    pd = pytest.importorskip("pandas")
+    dates = pd.date_range("2020", periods=len(Y))
+    frame = pd.DataFrame({"day": dates, "size": X[:, 0], "note": "x", "number": "1"})
+    for kept in (["day", "size"], ["day", "size", "note", "number"]):
+        found = "'day', 'note'" if "note" in kept else "'day'"
+        with pytest.raises(ValueError, match=f"text or dates where numbers belong, in {found}:"):
+            KTA(lam=0.1).fit(frame[kept], Y)
+
+
+@pytest.mark.parametrize("few", [None, 1])
+@pytest.mark.parametrize("regularizer", ["identity", "trace", "frobenius"])
+def test_equal_samples_have_no_held_out_errors(regularizer, few):
+    found = KTA(regularizer=regularizer, n_components=few).fit(np.full(X.shape, 0.1), Y)
+    assert found.lam_ == 1.0 and not hasattr(found, "path_")
+    M = found.get_mahalanobis_matrix()
+    assert np.linalg.matrix_rank(M) == (regularizer == "identity") * (few or X.shape[1])
+
+
+def test_least_trace_of_noise_in_many_features_is_0():
+    noise = np.random.default_rng(0).normal(size=(45, 200))
+    found = KTA(regularizer="trace").fit(noise, np.arange(45) // 15)
+    assert not found.path_.gained
+
+
 def test_classes_without_weight_are_predicted():
     metric = KTA(lam=0.1, class_weight={2: 0.0})
     found = MetricClassifier(metric=metric, n_neighbors=1).fit(X, Y)

@@ -100,7 +100,7 @@ def _discriminant(variances: Array, means: Array, principal: Array, ridge: float
     """The leading directions of Fisher's discriminant, completed by principal ones."""
     d, k = principal.shape
     within = variances - means @ means.T
-    shift = ridge * max(float(np.trace(within)), 0.0) / d + EPS * float(np.trace(variances))
+    shift = ridge * max(float(np.trace(within)), 0.0) / d + EPS * float(np.trace(variances)) or 1.0
     values, vectors = eigh(within + shift * np.eye(d))
     R = vectors / np.sqrt(np.maximum(values, shift))
     between = R.T @ means

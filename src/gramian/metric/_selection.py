@@ -200,7 +200,7 @@ class _Fold:
             result = minimize(problem, init=L, tol=ROUGH, random_state=0)
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
-            L = result.factor
+            L = result.factor if result.rank else np.zeros((self.g.size, 1))
         if self.n_components is None:
             return L
         return principal_columns(L, self.g[:, None] * L)[:, : self.n_components]

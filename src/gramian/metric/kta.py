@@ -142,7 +142,7 @@ class KTA(KernelMetricLearner, PartialFit):
         if self.lam != "auto":
             return float(self.lam)
         self._unit = unit(data, classes.size)
-        if units is not None or not view.exact:
+        if units is not None or not view.exact or data.trace == 0:  # all samples are equal
             return self._unit * (1.0 if units is None else units)
         mean = data.mean if center and data.mean is not None else np.zeros(data.order)
 
