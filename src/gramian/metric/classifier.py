@@ -87,7 +87,7 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             self.feature_names_in_ = names
-        mapped, classes = self.metric_.transform(X), np.ravel(plain_labels(y))
+        mapped, classes = self.metric_.transform(X), np.asarray(plain_labels(y)).ravel()
         known = labelled_rows(classes)
         self.neighbours_ = KNeighborsClassifier(min(k, int(known.sum())), weights=self.weights)
         self.neighbours_.fit(mapped[known], classes[known])
