@@ -19,14 +19,15 @@ from gramian.arrays.samples import naming_text, refuse_masked
 from gramian.common import clock
 from gramian.common.parameters import COUNT, TOLERANCE, one_of
 from gramian.estimators.candidates import candidate_path
-from gramian.estimators.fitting import settle
-from gramian.estimators.parameters import with_parameters
+from gramian.estimators.fitting import settle, solve
+from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.path import earned
 from gramian.estimators.persistence import Kept
 from gramian.metric._evidence import (
     FEWEST,
     PLAIN,
     Split,
+    folds_for,
     judged,
     per_sample,
     repeats_for,
@@ -34,7 +35,7 @@ from gramian.metric._evidence import (
     splits,
 )
 from gramian.metric._selection import PATH
-from gramian.metric._shrinkage import JUDGED, ROUGH, _folds
+from gramian.metric._shrinkage import JUDGED, ROUGH
 from gramian.metric._view import by_keys, principal_view
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
@@ -42,7 +43,6 @@ from gramian.problem import Problem
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments
 from gramian.reductions.base import Substitution
-from gramian.run import minimize
 
 Array = NDArray[np.floating]
 
@@ -54,7 +54,12 @@ LANDMARKS = 12
 
 @with_parameters
 class MetricRegressor(
-    Kept, RegressorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    SolverParameters,
+    Kept,
+    RegressorMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """k-nearest-neighbours regression in a metric learned from numeric targets.
 
@@ -69,8 +74,6 @@ class MetricRegressor(
         k; all samples if there are fewer.
     weights : {"uniform", "distance"}
         Equal weights, or weights by inverse distance.
-    tol, max_iter, time_limit, random_state, device :
-        As in `gramian.minimize`.
 
     Attributes
     ----------
@@ -98,11 +101,6 @@ class MetricRegressor(
 
     n_neighbors: int = 5
     weights: str = "uniform"
-    tol: float = 1e-4
-    max_iter: int | None = None
-    time_limit: float | None = None
-    random_state: Any = None
-    device: Any = None
 
     _rules: ClassVar = {
         "n_neighbors": COUNT,
@@ -129,9 +127,11 @@ class MetricRegressor(
         X, targets = X[order], np.asarray(numbers, dtype=float)[order]
         span, keyed = by_keys(principal_view(X, type(self).__name__))
         size = float(np.sqrt(np.mean(span.X**2))) or 1.0
-        kind, units = self._chosen(span.X / size, targets[keyed])
-        problem = _problem(span.X / size, targets[keyed], kind, units)
-        result = self._minimize(problem, tol=self.tol)
+        scaled = targets[keyed] - targets.mean()
+        scaled /= np.abs(scaled).max() or 1.0  # squares neither overflow nor vanish
+        kind, units = self._chosen(span.X / size, scaled)
+        problem = _problem(span.X / size, scaled, kind, units)
+        result = solve(self, problem)
         settle(self, result)
         self.components_ = np.ascontiguousarray(
             Substitution(span.matrix).factor(result.factor).T / size
@@ -170,12 +170,6 @@ class MetricRegressor(
         check_is_fitted(self)
         return self.components_.T @ self.components_
 
-    def _minimize(self, problem: Problem, *, tol: float, **changes: Any) -> Any:
-        options = {"max_iter": self.max_iter, "time_limit": self.time_limit, **changes}
-        return minimize(
-            problem, tol=tol, random_state=self.random_state, device=self.device, **options
-        )
-
     def _chosen(self, samples: Array, y: Array) -> tuple[str, float]:
         """The target kernel and λ in units of 1/n², selected by held-out neighbours.
 
@@ -185,7 +179,7 @@ class MetricRegressor(
         if y.size < FEWEST or not spread > 0:
             return TARGETS[0], 0.0
         alone, repeats = np.zeros(y.size, dtype=np.intp), repeats_for(y.size)
-        folds = splits(sample_keys(samples), alone, _folds(y.size), samples.shape[1], repeats)
+        folds = splits(sample_keys(samples), alone, folds_for(y.size), samples.shape[1], repeats)
         candidates = [(kind, units) for kind in TARGETS for units in PATH]
 
         def losses(split: Split) -> list[Array]:
@@ -215,7 +209,8 @@ class MetricRegressor(
         kept, held, among = samples[split.kept], samples[split.held], samples[split.reference]
         if units > 0:
             problem = _problem(kept, y[split.kept], kind, units)
-            factor = self._minimize(problem, tol=max(self.tol, ROUGH), max_iter=None).factor
+            tol = max(self.tol, ROUGH)
+            factor = solve(self, problem, tol=tol, progress=False).factor
             among, held = among @ factor, held @ factor
         k = min(self.n_neighbors, len(among))
         near = nearest(among, k, queries=held).indices
