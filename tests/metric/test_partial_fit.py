@@ -94,6 +94,15 @@ def test_an_update_is_the_fit_of_all_samples(name):
     assert not hasattr(model.fit(X, Y), "seen_")
 
 
+def test_a_failed_update_changes_nothing():
+    model = DMLEig(shrinkage=0).update(X[::2], Y[::2])
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="class 7 has a single sample"):
+        model.update(X[:1], [7])
+    assert vars(model) == before
+    assert len(model.update(X[1::2], Y[1::2]).seen_["y"]) == len(Y)
+
+
 def test_updates_continue_from_files_and_keep_names(tmp_path):
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(13)])
     model = DMLEig(shrinkage=0.1, kernel="linear").update(frame[::2], Y[::2])

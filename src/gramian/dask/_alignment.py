@@ -20,7 +20,7 @@ from gramian.constraints import plainly
 from gramian.dask._base import OnWorkers
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample, refuse_mixed, same_columns, samples
-from gramian.metric._few_columns import maps_of
+from gramian.metric._few_columns import starting_maps
 from gramian.metric._selection import raw_keys, weigh
 from gramian.objectives.matrices import DENSE_ORDER, Dense
 from gramian.problems.metric import kta_from_moments, linear_separation_from_scatter
@@ -149,7 +149,7 @@ class KTA(OnWorkers, home.KTA):
         data = found.moments(center=self.center)
         self.lam_ = self._by_path(cluster, shards, found, data)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-        self._solve(problem, data.gram, None, maps=maps_of(data))
+        self._solve(problem, data.gram, None, maps=lambda k: starting_maps(data, k))
         return self
 
     def _by_path(self, cluster: Cluster, shards: list[Any], found: Spread, data: Moments) -> float:

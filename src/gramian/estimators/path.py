@@ -132,7 +132,7 @@ def chosen_by(
     *,
     parameter: str,
     measure: str,
-    nothing: str,
+    nothing: str | None = None,
     choose: Callable[[Sequence[Array]], int] | None = None,
     by: str = "learning",
 ) -> EvidencePath:
@@ -142,11 +142,10 @@ def chosen_by(
     kind; the error is the mean over a kind, averaged over the kinds. The values are ordered by
     their distance from the baseline.
     """
-    errors = np.mean([np.mean(part, axis=1) for part in losses], axis=0)
     return EvidencePath(
         parameter,
         np.asarray(values, dtype=float),
-        errors,
+        _errors(losses),
         (choose or earned)(losses),
         measure,
         int(sum(part.shape[1] for part in losses)),
@@ -167,7 +166,7 @@ def earned(
     such candidate does not beat the baseline at all, the best may be due to chance, and the
     baseline is chosen.
     """
-    best = int(np.argmin(np.mean([np.mean(part, axis=1) for part in losses], axis=0)))
+    best = smallest(losses)
     gain, error = difference(losses, 0, best)
     if gain <= needed * error:
         return 0
@@ -186,8 +185,13 @@ def least(losses: Sequence[Array]) -> int:
     4.2, 16.4, 7.9 and 18.2 %, by this rule 3.8, 14.3, 7.3 and 17.3; unmixed 3.8, 12.9, 6.5 and
     21.0; Euclid's metric has 3.8, 17.6, 13.0 and 17.7.
     """
-    errors = np.mean([np.mean(part, axis=1) for part in losses], axis=0)
+    errors = _errors(losses)
     return int(np.flatnonzero(errors <= errors.min())[-1])
+
+
+def smallest(losses: Sequence[Array]) -> int:
+    """The first candidate of the smallest error, for a path without a baseline."""
+    return int(np.argmin(_errors(losses)))
 
 
 def wrong_votes(mapped: Array, classes: Indices, kept: int, *, device: Any = None) -> Array:
@@ -221,6 +225,12 @@ def _shares_below(values: Array, others: Array) -> Array:
     up_to = np.searchsorted(ranked, values, side="right")
     shares: Array = 0.5 * (below + up_to) / max(1, others.size)
     return shares
+
+
+def _errors(losses: Sequence[Array]) -> Array:
+    """The mean loss of each candidate over a kind of items, averaged over the kinds."""
+    errors: Array = np.mean([np.mean(part, axis=1) for part in losses], axis=0)
+    return errors
 
 
 def difference(losses: Sequence[Array], one: int, other: int) -> tuple[float, float]:

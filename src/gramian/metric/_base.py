@@ -81,6 +81,7 @@ class MetricLearner(
         principal directions). The certificate compares with the optimum of any rank: its gap bounds
         the cost of the limit. With more than `n_components`, `transform` returns the directions in
         which the mapped samples vary most: ``rank=n_features`` truncates the metric of full rank.
+        With more than 3000 features and samples the optimum of any rank has at most 40 columns.
     init : fitted metric learner, optional
         Start from its metric.
 

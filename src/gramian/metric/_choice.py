@@ -21,10 +21,9 @@ from gramian.metric._evidence import (
     Split,
     Trial,
     other_shares,
-    repeats_for,
 )
 from gramian.metric._selection import PATH
-from gramian.metric._shrinkage import FOLDS, SHARES, ShrunkLearner, _folds
+from gramian.metric._shrinkage import SHARES, ShrunkLearner
 from gramian.metric.class_collapse import RIDGES, ClassCollapse
 from gramian.metric.kta import KTA
 
@@ -60,7 +59,7 @@ def choose_learner(
     of `ClassCollapse`, α of mixtures with Euclid's metric. `plain` states whether Euclid's metric
     is a candidate. None if there are too few samples to hold out, or no time.
     """
-    trial = Trial.of(samples, classes, 2 * FOLDS, _folds, repeats_for)
+    trial = Trial.of(samples, classes)
     if trial is None:
         return None
     first = _judged(trial, aligned, (0.0, *PATH), _alignments(trial, aligned, samples))

@@ -42,6 +42,9 @@ EQUAL, SINGLE = 1e-9, 1e-5
 
 ONE_VOTE = 1.0 + 1e-9
 
+FOLDS, FEW_FOLDS, ENOUGH = 3, 2, 400
+"""Number of folds with few samples, and with at least `ENOUGH`."""
+
 REPEATS, FEW = 3, 500
 """Number of repetitions of the folds with fewer samples than this."""
 
@@ -152,21 +155,19 @@ class Trial:
         cls,
         samples: Array,
         classes: Indices,
-        least: int,
-        folds: Callable[[int], int],
-        repeats: Callable[[int], int],
+        folds: int = FOLDS,
     ) -> Trial | None:
-        """The samples of classes with at least `least` of them; None if they are too few.
-
-        `folds` and `repeats` are functions of the number of samples.
-        """
-        kept = np.flatnonzero(np.bincount(classes)[classes] >= least)
+        """The samples of classes with two of them for each of at most `folds` folds; None if they
+        are too few."""
+        kept = np.flatnonzero(np.bincount(classes)[classes] >= 2 * folds)
         named = np.unique(classes[kept], return_inverse=True)[1]
         if kept.size < FEWEST or named.max() == 0:
             return None
         points, count = samples[kept], kept.size
         keys = sample_keys(points)
-        parts = splits(keys, named, folds(count), points.shape[1], repeats(count))
+        parts = splits(
+            keys, named, min(folds, folds_for(count)), points.shape[1], repeats_for(count)
+        )
         return cls(points, named, parts)
 
     def part(self, split: Split) -> tuple[Array, Indices]:
@@ -203,6 +204,11 @@ def outvoting(losses: Sequence[Array]) -> int:
     place = earned(losses)
     won = sum(float(np.sum(part[0] - part[place])) for part in losses)
     return place if won > ONE_VOTE else 0
+
+
+def folds_for(count: int) -> int:
+    """The number of folds for this many samples."""
+    return FOLDS if count < ENOUGH else FEW_FOLDS
 
 
 def repeats_for(count: int) -> int:

@@ -19,7 +19,7 @@ from gramian.methods.base import Settings
 from gramian.methods.columns import cut
 from gramian.methods.lbfgs import descend
 from gramian.problem import Problem
-from gramian.problems.moments import Moments
+from gramian.problems.moments import Moments, moments
 from gramian.result import Result, Status
 from gramian.solvers.arguments import settings_for
 
@@ -55,13 +55,6 @@ FILLED = 0.1
 """Size of the principal directions that complete a discriminant to k columns."""
 
 
-def starting_maps(X: Array, classes: Indices, k: int) -> list[Array]:
-    """Two discriminants and the principal directions of centred samples, k columns each."""
-    counts = np.bincount(classes).astype(float)
-    sums = np.array([np.bincount(classes, column) for column in X.T])
-    return maps_of_moments(X.T @ X, sums, counts, k)
-
-
 def maps_in(
     X: Array, classes: Indices | None, coordinates: Callable[[Array], Array]
 ) -> Callable[[int], list[Array]]:
@@ -73,22 +66,18 @@ def maps_in(
     def maps(k: int) -> list[Array]:
         if classes is None:
             return [coordinates(principal_map(X.T @ X / len(X), k))]
-        return [coordinates(L) for L in starting_maps(X, classes, k)]
+        return [coordinates(L) for L in starting_maps(moments(X, classes), k)]
 
     return maps
 
 
-def maps_of_moments(gram: Array, sums: Array, counts: Array, k: int) -> list[Array]:
-    """The same from XᵀX, the sums of the classes (a column each) and their sizes."""
-    variances, means = gram / counts.sum(), sums / np.sqrt(counts * counts.sum())
+def starting_maps(data: Moments, k: int) -> list[Array]:
+    """Two discriminants and the principal directions of centred samples, k columns each."""
+    count = data.counts.sum()
+    variances, means = data.gram.dense() / count, data.sums / np.sqrt(data.counts * count)
     principal = principal_map(variances, k)
     ridges = (SMALL_RIDGE, LARGE_RIDGE)
     return [*(_discriminant(variances, means, principal, ridge) for ridge in ridges), principal]
-
-
-def maps_of(data: Moments) -> Callable[[int], list[Array]]:
-    """The same by the number of columns."""
-    return lambda k: maps_of_moments(data.gram.dense(), data.sums, data.counts, k)
 
 
 def principal_map(variances: Array, k: int) -> Array:

@@ -256,7 +256,7 @@ def distinct_rows(points: Array) -> tuple[Array, Indices]:
 
     Rows are compared by a projection, and in full if it agrees.
     """
-    key = row_keys(points)
+    key, _ = projections(points)
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     same = np.ones(key.size, dtype=bool)
     for rows in blocks(key.size, points.shape[1]):
@@ -346,7 +346,7 @@ def _refuse_reversed(n: int, triplets: Indices) -> None:
 
 
 def _refuse_identical(X: Any, pairs: Indices, where: Indices, name: str) -> None:
-    key = row_keys(X)
+    key, _ = projections(X)
     suspects = np.flatnonzero(key[pairs[:, 0]] == key[pairs[:, 1]])
     for rows in blocks(suspects.size, X.shape[1]):
         i, j = pairs[suspects[rows]].T
@@ -368,9 +368,3 @@ def blocks(count: int, width: int) -> Iterator[slice]:
     """Slices of rows such that a block of this width stays small."""
     step = max(1, BLOCK // max(1, width))
     return (slice(start, min(count, start + step)) for start in range(0, count, step))
-
-
-def row_keys(X: Any) -> Array:
-    """One number per row: equal for equal rows, and rarely for different ones."""
-    v = np.cos(np.arange(X.shape[1]) + 1.0).astype(X.dtype)
-    return X @ v if sp.issparse(X) else np.einsum("ij,j->i", X, v)

@@ -22,7 +22,7 @@ from gramian.common.parameters import NOT_NEGATIVE, or_auto
 from gramian.constraints import plainly
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
-from gramian.metric._few_columns import maps_of_moments
+from gramian.metric._few_columns import starting_maps
 from gramian.metric._input import (
     CLASS_WEIGHT,
     labelled_rows,
@@ -32,6 +32,7 @@ from gramian.metric._input import (
 )
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
+from gramian.problems.moments import Moments
 
 Array = NDArray[np.floating]
 
@@ -52,7 +53,7 @@ class Update(MetricLearner):
         y : labels of shape (n_samples,), −1 if unknown
         """
         self._check_parameters()
-        seen = vars(self).get("seen_")
+        before, seen = copy(self), vars(self).get("seen_")
         refuse_masked(X, "X")
         with naming_text(X):
             X, y = validate_data(
@@ -67,20 +68,22 @@ class Update(MetricLearner):
         if seen is not None:
             stack = sp.vstack if sp.issparse(X) or sp.issparse(seen["X"]) else np.vstack
             X, y = stack([seen["X"], X]), np.concatenate([seen["y"], y])
-            self._before = copy(self)
+            self._before = before
         try:
             self.fit(X, y)
-        finally:
-            self._forget("_before")
-            if names is not None:
-                self.feature_names_in_ = names
+        except BaseException:  # nothing was learned: the samples of the earlier calls are kept
+            self.__dict__ = vars(before)
+            raise
+        self._forget("_before")
+        if names is not None:
+            self.feature_names_in_ = names
         self.seen_ = {"X": X, "y": y}
         return self
 
 
 @with_parameters
 class PartialFit(MetricLearner):
-    """`partial_fit` for a learner with `_problem_of(grams, sums, counts)`, which sets `lam_`.
+    """`partial_fit` for a learner with `_problem_of(data, grams)`, which sets `lam_`.
 
     Parameters
     ----------
@@ -88,12 +91,6 @@ class PartialFit(MetricLearner):
         Multiplicities of the samples of each class, times `sample_weight`: "balanced" gives all
         classes equal total weight, n/(k n_c) for each of the n_c samples of one of k classes; a
         dict has weights by class, default 1. Votes that select lam="auto" are not weighted.
-    rank : int, optional
-        The largest rank of M, default `n_components`. F is minimised over factors with this number
-        of columns, from several starting maps (the optimum of any rank, truncated; discriminants;
-        principal directions). The certificate compares with the optimum of any rank: its gap bounds
-        the cost of the limit. With more than 3000 features and samples the optimum of any rank has
-        at most 40 columns.
 
     Attributes
     ----------
@@ -112,8 +109,8 @@ class PartialFit(MetricLearner):
 
     _rules: ClassVar = {"lam": or_auto(NOT_NEGATIVE), "class_weight": CLASS_WEIGHT}
 
-    def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
-        """The problem from the Gram matrix, sum and count of each class, of centred samples."""
+    def _problem_of(self, data: Moments, grams: Array) -> Problem:
+        """The problem from the moments of centred samples, and the Gram matrix of each class."""
         raise NotImplementedError
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Any:
@@ -202,10 +199,7 @@ class PartialFit(MetricLearner):
             + counts[:, None, None] * np.outer(mean, mean)
         )
         gram = grams.sum(axis=0)
-        problem = self._problem_of(grams, centred, counts)
-        gram = 0.5 * (gram + gram.T)
-
-        def maps(k: int) -> list[Array]:
-            return maps_of_moments(gram, centred, counts, k)
-
-        self._solve(problem, Dense(gram, lower=0.0), None, maps=maps)
+        gram = Dense(0.5 * (gram + gram.T), lower=0.0)
+        data = Moments(gram, centred, counts, float(gram.array.trace()))
+        problem = self._problem_of(data, grams)
+        self._solve(problem, gram, None, maps=lambda k: starting_maps(data, k))

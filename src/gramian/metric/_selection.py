@@ -31,7 +31,7 @@ from gramian.metric._evidence import (
     splits,
     wrong_shares,
 )
-from gramian.metric._few_columns import maps_of_moments, roughly_at_rank
+from gramian.metric._few_columns import roughly_at_rank, starting_maps
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
@@ -205,14 +205,17 @@ class _Fold:
             return L
         return principal_columns(L, self.g[:, None] * L)[:, : self.n_components]
 
-    def _problem(self, lam: float) -> Problem:
+    @property
+    def data(self) -> Moments:
         gram = Dense(np.diag(self.g), lower=0.0)
-        data = Moments(gram, self.sums, self.counts, float(self.g.sum()))
-        return kta_from_moments(data, lam, regularizer=self.regularizer)
+        return Moments(gram, self.sums, self.counts, float(self.g.sum()))
+
+    def _problem(self, lam: float) -> Problem:
+        return kta_from_moments(self.data, lam, regularizer=self.regularizer)
 
     def _at_rank(self, L: Array, lam: float, k: int) -> Array:
         """Roughly a minimum of this rank, from a factor and that of the last λ."""
-        starts = [L, *(self.before or maps_of_moments(np.diag(self.g), self.sums, self.counts, k))]
+        starts = [L, *(self.before or starting_maps(self.data, k))]
         self.before[:] = [roughly_at_rank(self._problem(lam), starts, k)]
         return self.before[0]
 

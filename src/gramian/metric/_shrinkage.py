@@ -31,6 +31,7 @@ from gramian.metric._evidence import (
     Candidates,
     Split,
     Trial,
+    folds_for,
     joined_pairs,
     judged,
     of_neighbours,
@@ -38,7 +39,6 @@ from gramian.metric._evidence import (
     of_triplets,
     pair_splits,
     per_sample,
-    repeats_for,
     sample_keys,
     splits,
 )
@@ -54,9 +54,6 @@ Indices = NDArray[np.integer]
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 """α, from the Euclidean to the learned metric."""
-
-FOLDS, FEW_FOLDS, ENOUGH = 3, 2, 400
-"""Number of folds with few samples, and with at least `ENOUGH`."""
 
 ROUGH = 1e-2
 """The tolerance of metrics for selection only."""
@@ -159,7 +156,7 @@ class ShrunkLearner(Update):
         """Select α by the neighbours of held-out samples; `units` is λ of the neighbour search."""
         if self._given_shrinkage():
             return None
-        trial = Trial.of(samples, classes, 2 * FOLDS, _folds, repeats_for)
+        trial = Trial.of(samples, classes)
         if trial is None:
             return None
         points, named = trial.samples, trial.classes
@@ -189,7 +186,7 @@ class ShrunkLearner(Update):
         def losses(split: Split, candidates: Candidates) -> list[Array]:
             return of_pairs(samples, pairs[split.held], alike[split.held], candidates)
 
-        folds = pair_splits(samples, pairs, alike, _folds(alike.size))
+        folds = pair_splits(samples, pairs, alike, folds_for(alike.size))
         return self._judge(samples, folds, fit, losses, PAIR_ERROR)
 
     def _shrink_by_triplets(self, samples: Array, triplets: Indices) -> Array | None:
@@ -205,7 +202,7 @@ class ShrunkLearner(Update):
             return of_triplets(samples, triplets[np.isin(place, split.held)], candidates)
 
         alone = np.zeros(anchors.size, dtype=np.intp)
-        folds = splits(sample_keys(samples)[anchors], alone, _folds(anchors.size))
+        folds = splits(sample_keys(samples)[anchors], alone, folds_for(anchors.size))
         return self._judge(samples, folds, fit, losses, TRIPLET_ERROR)
 
     def _given_shrinkage(self) -> bool:
@@ -322,7 +319,3 @@ class TripletFits(ShrunkLearner):
     def _fit_triplets(self, span: Span, triplets: Indices) -> None:
         """Fit to triplets of samples in the coordinates of the learner."""
         raise NotImplementedError
-
-
-def _folds(count: int) -> int:
-    return FOLDS if count < ENOUGH else FEW_FOLDS

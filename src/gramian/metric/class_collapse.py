@@ -14,11 +14,11 @@ from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
 from gramian.constraints import check_class_sizes
 from gramian.estimators.parameters import with_parameters
-from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath
+from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, smallest
 from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
-from gramian.metric._evidence import Candidates, Split, Trial, repeats_for
+from gramian.metric._evidence import Candidates, Split, Trial
 from gramian.metric._few_columns import (
     best_descent,
     certificate_in_time,
@@ -32,6 +32,7 @@ from gramian.objectives.matrices import Dense
 from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem
 from gramian.problems.class_collapse import collapse_of_batches, target_unit
+from gramian.problems.moments import moments
 from gramian.result import Result, Status
 from gramian.solvers.arguments import settings_for
 
@@ -189,7 +190,7 @@ class ClassCollapse(Update):
         self.ridge_ = self._chosen_ridge(samples, classes, k)
         batches = _Batches.of(samples, classes)
         given = self._start(span.matrix)
-        starts = starting_maps(samples, classes, k)
+        starts = starting_maps(moments(samples, classes), k)
         starts += [] if given is None else [of_columns(given, k)]
         L = self._descended(batches, self.ridge_, starts, MOST_STEPS)
         with clock.grace():
@@ -204,7 +205,7 @@ class ClassCollapse(Update):
         self._forget("path_")
         if self.ridge != "auto":
             return float(self.ridge)
-        trial = Trial.of(samples, classes, 2 * FOLDS, lambda _: FOLDS, repeats_for)
+        trial = Trial.of(samples, classes, FOLDS)
         if trial is None:
             return DEFAULT_RIDGE
 
@@ -215,11 +216,9 @@ class ClassCollapse(Update):
             errors = trial.votes(metrics)
         if errors is None:
             return DEFAULT_RIDGE
-        means = errors.mean(axis=1)
-        self.path_ = EvidencePath(
-            "ridge", np.array(RIDGES), means, int(np.argmin(means)), NEIGHBOUR_ERROR,
-            errors.shape[1],
-        )  # fmt: skip
+        self.path_: EvidencePath = chosen_by(
+            [errors], RIDGES, parameter="ridge", measure=NEIGHBOUR_ERROR, choose=smallest
+        )
         return self.path_.value
 
     def _maps(self, samples: Array, classes: Indices, rows: Indices, k: int) -> list[Array]:
@@ -234,7 +233,7 @@ class ClassCollapse(Update):
         part, share = part - part.mean(axis=0), samples.shape[0] / rows.size
         batches, found = _Batches.of(part, named), list[Array]()
         for ridge in RIDGES:
-            starts = found[-1:] or starting_maps(part, named, k)[1:2]
+            starts = found[-1:] or starting_maps(moments(part, named), k)[1:2]
             found.append(self._descended(batches, share * ridge, starts, JUDGED_STEPS))
             if clock.interrupted():
                 raise KeyboardInterrupt

@@ -12,12 +12,11 @@ from gramian.common import clock
 from gramian.common.parameters import one_of
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
-from gramian.metric._few_columns import maps_of
+from gramian.metric._few_columns import starting_maps
 from gramian.metric._input import canonical_labels
 from gramian.metric._partial_fit import PartialFit
 from gramian.metric._selection import least_weight, projected, raw_keys, unit, weigh
 from gramian.metric._view import KernelMetricLearner
-from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments, moments
@@ -115,7 +114,8 @@ class KTA(KernelMetricLearner, PartialFit):
         device = self.device if votes_on is None else votes_on
         self.lam_ = self._weight(view, data, classes, center, weights, order, units, device)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-        self._solve(problem, data.gram, view.matrix, self._first(view, data), maps_of(data))
+        first = self._first(view, data)
+        self._solve(problem, data.gram, view.matrix, first, lambda k: starting_maps(data, k))
         return self
 
     def _first(self, view: Span, data: Moments) -> Array | None:
@@ -167,13 +167,11 @@ class KTA(KernelMetricLearner, PartialFit):
             return least_weight(data, classes.size, self.regularizer)
         return self.path_.value
 
-    def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
-        gram = grams.sum(axis=0)
+    def _problem_of(self, data: Moments, grams: Array) -> Problem:
         if not self.center:
             raise ValueError("partial_fit centres the samples: center=False is for fit")
-        data = Moments(Dense(0.5 * (gram + gram.T), lower=0.0), sums, counts, float(gram.trace()))
         auto = self.lam == "auto"
-        self.lam_ = unit(data, int(counts.sum())) if auto else float(self.lam)
+        self.lam_ = unit(data, int(data.counts.sum())) if auto else float(self.lam)
         return kta_from_moments(data, self.lam_, regularizer=self.regularizer)
 
 

@@ -40,7 +40,7 @@ from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
-from gramian.problems.moments import column_means, gram_of
+from gramian.problems.moments import Moments, column_means, gram_of
 from gramian.reductions.span import MATRICES, Span
 
 Array = NDArray[np.floating]
@@ -220,9 +220,10 @@ class LinearSeparation(PartialFit):
         norm = max(end.value for end in ends)
         return 2.0 / norm if norm > 0 else 1.0
 
-    def _problem_of(self, grams: Array, sums: Array, counts: Array) -> Problem:
+    def _problem_of(self, data: Moments, grams: Array) -> Problem:
         # L_S = Σ_c (2n_c − n) G_c − 2 Σ_c s_c s_cᵀ + ssᵀ, as in `signed_scatter`; s = 0 here
-        signed = np.einsum("c,cij->ij", 2 * counts - counts.sum(), grams) - 2 * sums @ sums.T
+        weights = 2 * data.counts - data.counts.sum()
+        signed = np.einsum("c,cij->ij", weights, grams) - 2 * data.sums @ data.sums.T
         scatter = Dense(0.5 * (signed + signed.T))
         self.lam_ = self._unit(scatter) if self.lam == "auto" else float(self.lam)
         return linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
