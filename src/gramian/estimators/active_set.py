@@ -43,7 +43,7 @@ MAX_DESCENT_STEPS, CORRECTION_PAIRS = 500, 20
 """Maximum number of L-BFGS steps of that descent, and its correction pairs."""
 
 TRIAL_STEPS = 8
-"""Steps of that descent from each starting map before the best is selected."""
+"""L-BFGS steps from each starting map before the best is selected."""
 
 SLOW_STEPS, MIN_DECREASE_IN_TOLERANCES = 5, 0.1
 """The descent ends if this number of steps decreases F by at most this fraction of the

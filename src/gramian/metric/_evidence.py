@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.common import clock
+from gramian.constraints import EQUAL
 from gramian.estimators.path import NEIGHBOURS, earned, misplaced
 from gramian.neighbours import search_mixtures
 
@@ -37,13 +38,20 @@ samples for training, the learner with the smallest share has a mean rank of 2.5
 one 3.89), that with the smallest error 3.71 (3.75); with 30 noise features 3.54 (4.27) and 3.81
 (4.19)."""
 
-EQUAL, SINGLE = 1e-9, 1e-5
-"""Relative differences of squared distances, in float64 and float32, that may be rounding."""
-
-ONE_VOTE = 1.0 + 1e-9
+SINGLE = 1e-5
+"""`EQUAL` for squared distances in float32."""
 
 FOLDS, FEW_FOLDS, ENOUGH = 3, 2, 400
 """Number of folds with few samples, and with at least `ENOUGH`."""
+
+PATH_FOLDS = 5
+"""Number of folds if one eigenbasis gives the metrics of a whole path."""
+
+ROUGH = 1e-2
+"""The tolerance of metrics for selection only."""
+
+TIME_SHARE = 0.5
+"""Fraction of the remaining time for a selection, and of that for the fit of a fold."""
 
 REPEATS, FEW = 3, 500
 """Number of repetitions of the folds with fewer samples than this."""
@@ -135,6 +143,20 @@ def judged(folds: list[Split], losses: Callable[[Split], list[Array]]) -> list[A
     return [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
 
 
+def mean_losses(
+    folds: list[Split], losses: Callable[[Split], list[Array]], *, complete: bool = False
+) -> Array | None:
+    """The mean loss of each sample, one row per candidate.
+
+    None if no fold was evaluated, or not all folds if they have to be `complete`.
+    """
+    found = judged(folds, losses)
+    every = sum(split.held.size for split in folds)
+    if found is None or (complete and found[0].shape[1] < every):
+        return None
+    return per_sample(found[0], folds)
+
+
 def per_sample(losses: Array, folds: list[Split]) -> Array:
     """The mean loss of each sample over all folds that held it out, one row per candidate."""
     held = np.concatenate([split.held for split in folds])[: losses.shape[1]]
@@ -181,19 +203,12 @@ class Trial:
         complete: bool = False,
         loss: Loss | None = None,
     ) -> Array | None:
-        """The mean loss of each sample, one row per candidate; `wrong_shares` by default.
-
-        None if no fold was evaluated, or not all folds if they have to be `complete`.
-        """
+        """`mean_losses` of neighbours, `wrong_shares` by default."""
 
         def losses(split: Split) -> list[Array]:
             return of_neighbours(self.samples, self.classes, split, metrics(split), loss)
 
-        found = judged(self.folds, losses)
-        every = sum(split.held.size for split in self.folds)
-        if found is None or (complete and found[0].shape[1] < every):
-            return None
-        return per_sample(found[0], self.folds)
+        return mean_losses(self.folds, losses, complete=complete)
 
 
 def outvoting(losses: Sequence[Array]) -> int:
@@ -203,7 +218,7 @@ def outvoting(losses: Sequence[Array]) -> int:
     """
     place = earned(losses)
     won = sum(float(np.sum(part[0] - part[place])) for part in losses)
-    return place if won > ONE_VOTE else 0
+    return place if won > 1.0 + EQUAL else 0
 
 
 def folds_for(count: int) -> int:

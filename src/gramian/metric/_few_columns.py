@@ -15,6 +15,7 @@ from gramian.arrays.places import host
 from gramian.bounds import UNKNOWN, certificate_of, certify_image
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.estimators.active_set import TRIAL_STEPS
 from gramian.methods.base import Settings
 from gramian.methods.columns import cut
 from gramian.methods.lbfgs import descend
@@ -28,9 +29,6 @@ Indices = NDArray[np.integer]
 
 SCALES = (0.0625, 0.25, 1.0, 4.0)
 """Candidate root mean squares of the mapped samples in each column of a starting map."""
-
-TRIAL_STEPS = 8
-"""L-BFGS steps from each starting map before the best is selected."""
 
 MOST_STEPS = 300
 """Maximum number of L-BFGS steps from the best starting map."""
@@ -48,8 +46,6 @@ On 509 spectra with 101 features F is 45 % lower from one than from the other at
 TIE = 1e-9
 """Relative difference of F up to which the earlier start is preferred: for λ = 0 all orthonormal
 maps are optimal."""
-
-EPS = float(np.finfo(float).eps)
 
 FILLED = 0.1
 """Size of the principal directions that complete a discriminant to k columns."""
@@ -89,7 +85,8 @@ def _discriminant(variances: Array, means: Array, principal: Array, ridge: float
     """The leading directions of Fisher's discriminant, completed by principal ones."""
     d, k = principal.shape
     within = variances - means @ means.T
-    shift = ridge * max(float(np.trace(within)), 0.0) / d + EPS * float(np.trace(variances)) or 1.0
+    rounding = np.finfo(float).eps * float(np.trace(variances))
+    shift = ridge * max(float(np.trace(within)), 0.0) / d + rounding or 1.0  # for equal samples
     values, vectors = eigh(within + shift * np.eye(d))
     R = vectors / np.sqrt(np.maximum(values, shift))
     between = R.T @ means

@@ -72,7 +72,7 @@ class Update(MetricLearner):
         try:
             self.fit(X, y)
         except BaseException:  # nothing was learned: the samples of the earlier calls are kept
-            self.__dict__ = vars(before)
+            self.__dict__ = before.__dict__
             raise
         self._forget("_before")
         if names is not None:

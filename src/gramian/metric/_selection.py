@@ -22,7 +22,9 @@ from gramian.common import clock
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
+    PATH_FOLDS,
     PLAIN,
+    ROUGH,
     SINGLE,
     losses_of_votes,
     outvoting,
@@ -61,9 +63,7 @@ then within 1 % of I for the regulariser ‖M − I‖²."""
 
 PRINCIPAL = "the map to the principal directions"
 
-FOLDS = 5
-
-CUT, ROUGH = 1e-3, 1e-2
+CUT = 1e-3
 """Fraction of a metric removed by P₊ above which P₊ of it does not approximate the optimum: on 400
 digits of USPS it errs in 13 %, the optimum in 24. The optimum is then computed to `ROUGH`."""
 
@@ -113,7 +113,7 @@ def weigh(
     rounded = np.round(keys / max(float(keys.max()), np.finfo(float).tiny), 9)
     folds = []
     width, repeats = directions(data, classes.size), repeats_for(classes.size)
-    parts = splits(rounded, classes, FOLDS, width, repeats)
+    parts = splits(rounded, classes, PATH_FOLDS, width, repeats)
     for split in parts:
         rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)

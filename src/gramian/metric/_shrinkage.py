@@ -27,6 +27,8 @@ from gramian.metric._evidence import (
     MANY,
     PAIR_ERROR,
     PLAIN,
+    ROUGH,
+    TIME_SHARE,
     TRIPLET_ERROR,
     Candidates,
     Split,
@@ -54,12 +56,6 @@ Indices = NDArray[np.integer]
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 """α, from the Euclidean to the learned metric."""
-
-ROUGH = 1e-2
-"""The tolerance of metrics for selection only."""
-
-JUDGED = 0.5
-"""Fraction of the remaining time for the selection of α, and of that for the fit of a fold."""
 
 
 def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
@@ -223,14 +219,14 @@ class ShrunkLearner(Update):
         gram, rough, fixed = samples.T @ samples, list[Array](), self._amounts(samples)
 
         def judge(split: Split) -> list[Array]:
-            with clock.share(JUDGED):  # the rest is for the evaluation and the other folds
+            with clock.share(TIME_SHARE):  # the rest is for the evaluation and the other folds
                 rough.append(self._rough(lambda inner: fit(inner, split), fixed, units))
             if clock.interrupted():
                 raise KeyboardInterrupt
             return losses(split, self._candidates(rough[-1], gram))
 
         try:
-            with clock.share(JUDGED):
+            with clock.share(TIME_SHARE):
                 found = judged(folds, judge)
         except ValueError:  # a subset may be invalid: no pair, no variance
             return None

@@ -13,7 +13,8 @@ from gramian.estimators.candidates import CandidatePath
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._choice import Learner, choose_learner
-from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner
+from gramian.metric._evidence import ROUGH, TIME_SHARE
+from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric._view import by_keys, principal_view
 from gramian.metric.class_collapse import ClassCollapse
 from gramian.metric.dml_eig import DMLEig
@@ -107,7 +108,7 @@ class AutoMetric(MetricLearner):
         size = float(np.sqrt(np.mean(span.X**2))) or 1.0
         aligned = self._candidate(KTA, rank=self.rank, tol=max(self.tol, ROUGH))
         others = self._others(classes)
-        with clock.share(JUDGED):
+        with clock.share(TIME_SHARE):
             plain = self.rank is None
             path = choose_learner(span.X / size, classes[order], aligned, others, plain)
         return size, path

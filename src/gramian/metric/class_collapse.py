@@ -18,7 +18,7 @@ from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, sm
 from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
-from gramian.metric._evidence import Candidates, Split, Trial
+from gramian.metric._evidence import TIME_SHARE, Candidates, Split, Trial
 from gramian.metric._few_columns import (
     best_descent,
     certificate_in_time,
@@ -46,19 +46,17 @@ MOST = 8 * BATCH
 """Maximum number of samples used, evenly spaced."""
 
 RIDGES = (0.1, 0.03, 0.01, 0.001)
-"""Candidates for δ, each started from the map of the previous one."""
+"""Candidates for δ, each started from the map of the previous one; the first if there are too few
+samples to hold out."""
 
 JUDGED, JUDGED_STEPS = 400, 12
 """Maximum number of samples for a map of a fold, and L-BFGS steps for each δ."""
 
-FOLDS, JUDGED_SHARE = 2, 0.5
-"""Number of folds, and the fraction of the remaining time for the selection of δ."""
+FOLDS = 2
+"""Number of folds for the selection of δ."""
 
 MOST_STEPS = 40
 """Maximum number of L-BFGS steps with all samples."""
-
-DEFAULT_RIDGE = 0.1
-"""δ if there are too few samples to hold out."""
 
 
 @dataclass(frozen=True)
@@ -207,15 +205,15 @@ class ClassCollapse(Update):
             return float(self.ridge)
         trial = Trial.of(samples, classes, FOLDS)
         if trial is None:
-            return DEFAULT_RIDGE
+            return RIDGES[0]
 
         def metrics(split: Split) -> Candidates:
             return Candidates.alone(self._maps(trial.samples, trial.classes, split.kept, k))
 
-        with clock.share(JUDGED_SHARE):
+        with clock.share(TIME_SHARE):
             errors = trial.votes(metrics)
         if errors is None:
-            return DEFAULT_RIDGE
+            return RIDGES[0]
         self.path_: EvidencePath = chosen_by(
             [errors], RIDGES, parameter="ridge", measure=NEIGHBOUR_ERROR, choose=smallest
         )

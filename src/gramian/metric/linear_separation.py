@@ -21,6 +21,7 @@ from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
+    PATH_FOLDS,
     PLAIN,
     Candidates,
     Split,
@@ -48,8 +49,6 @@ Indices = NDArray[np.integer]
 
 STEPS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """λ in units of 2/‖L_S‖; 0 is the Euclidean metric."""
-
-FOLDS = 5
 
 
 @with_parameters
@@ -143,7 +142,7 @@ class LinearSeparation(PartialFit):
             counted = None if weights is None else weights[split.kept]
             return self._candidates(signed_scatter(X[split.kept], part, counted).dense(), X)
 
-        folds = splits(sample_keys(X), classes, FOLDS, X.shape[1], repeats_for(classes.size))
+        folds = splits(sample_keys(X), classes, PATH_FOLDS, X.shape[1], repeats_for(classes.size))
         found = Trial(X, classes, folds).votes(metrics)
         choose = outvoting if self._limit(X.shape[1]) is None else least
         return self._chosen(None if found is None else [found], NEIGHBOUR_ERROR, choose)
@@ -161,7 +160,7 @@ class LinearSeparation(PartialFit):
             scatter = pair_scatter(X, pairs[kept], weights=signs[kept])
             return of_pairs(X, pairs[held], alike[held], self._candidates(scatter, X))
 
-        folds = pair_splits(X, pairs, alike, FOLDS)
+        folds = pair_splits(X, pairs, alike, PATH_FOLDS)
         choose = earned if self._limit(X.shape[1]) is None else least
         return self._chosen(judged(folds, losses), PAIR_ERROR, choose)
 

@@ -26,16 +26,16 @@ from gramian.estimators.persistence import Kept
 from gramian.metric._evidence import (
     FEWEST,
     PLAIN,
+    ROUGH,
+    TIME_SHARE,
     Split,
     folds_for,
-    judged,
-    per_sample,
+    mean_losses,
     repeats_for,
     sample_keys,
     splits,
 )
 from gramian.metric._selection import PATH
-from gramian.metric._shrinkage import JUDGED, ROUGH
 from gramian.metric._view import by_keys, principal_view
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
@@ -188,11 +188,10 @@ class MetricRegressor(
                 for one in ((TARGETS[0], 0.0), *candidates)
             ])]  # fmt: skip
 
-        with clock.share(JUDGED):
-            found = judged(folds, losses)
-        if found is None or found[0].shape[1] < sum(split.held.size for split in folds):
+        with clock.share(TIME_SHARE):
+            table = mean_losses(folds, losses, complete=True)
+        if table is None:
             return TARGETS[0], 0.0
-        table = per_sample(found[0], folds)
         self.path_ = candidate_path(
             "target",
             table,
