@@ -24,6 +24,7 @@ from gramian.dask._ratings import ClusterRatings, RatingBlock
 from gramian.dask._spread import SpreadMatrix, spread
 from gramian.linalg import conjugate_gradient
 from gramian.losses import Loss, Squared, SquaredWithOffsets
+from gramian.losses.offsets import ACCURACY, MOST_STEPS
 from gramian.maps import BlockEntries
 from gramian.objectives import Composite
 from gramian.objectives.base import Facts, Objective, SymmetricOperator
@@ -35,10 +36,6 @@ from gramian.proofs.base import UNIT
 from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]
-
-ACCURACY, MOST_STEPS = 1e-13, 500
-"""Relative residual at which conjugate gradients for the offsets stop, and the maximum number of
-steps; usually eight are needed."""
 
 PIECE = 3e7
 """Size in bytes of the part of BᵀB that a task computes at a time."""
@@ -200,7 +197,7 @@ class Completed(Objective[RatedImage]):
         return image.terms
 
     def _column_offsets(self, factor: SpreadMatrix, ridge: float) -> Array:
-        """c by conjugate gradients, one round per step.
+        """c by conjugate gradients, one round per step, usually eight.
 
         With N the weights of the ratings, their sums n_i and n_j by row and column, and σ the sums
         of the residuals over users for c = 0, κc_j + n_j c_j − (Nᵀ diag(n_i + κ)⁻¹ N c)_j = σ_j.

@@ -23,7 +23,7 @@ from gramian.dask._base import OnCluster, bar_for
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, CompletionModel
 from gramian.dask._ratings import Swept
-from gramian.dask._spread import SharedFolder, SpreadMatrix, balanced, parts_of
+from gramian.dask._spread import SharedFolder, balanced, parts_of
 from gramian.dask._store import GivenRatings, given_ratings, store
 from gramian.dask._sweeps import to_a_gap
 from gramian.estimators.persistence import Kept
