@@ -151,8 +151,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
 
     def _problem(self, ratings: Any, lam: float, offsets: Offsets | None = None) -> Problem:
         mean = (offsets or self._offsets(ratings)).mean
-        ridge = float(self.bias_ridge) if self.biases else None
-        model = CompletionModel(mean, ridge, *self._scales(ratings), self.device)
+        model = CompletionModel(mean, self._ridge, *self._scales(ratings), self.device)
         return Problem(
             Completed(ratings, model, lam),
             name=self._problem_name,
