@@ -180,12 +180,12 @@ class Ratings:
         """
         counts, sums = ([of(side) for side in (0, 1)] for of in (self.counts, self.sums))
         mean = float(sums[0].sum()) / self.size
-        variance, shared = self.mean_square(mean), 0.0
+        unit, shared = float(np.sqrt(self.mean_square(mean))) or 1.0, 0.0
         for n, s in zip(counts, sums, strict=True):
-            off = s - mean * n
-            products = float(off @ off) - variance * self.size
+            off = (s - mean * n) / unit
+            products = float(off @ off) - self.size
             shared += max(products / (float(n @ (n - 1.0)) + PRIOR_PAIRS), 0.0)
-        ratio = 2.0 * (variance - shared) / shared if shared > 0 else np.inf
+        ratio = 2.0 * (1.0 - shared) / shared if shared > 0 else np.inf
         return float(f"{np.clip(ratio, *OFFSET_RIDGES):.2g}")
 
     def spread(self, ridge: float | None) -> float:
