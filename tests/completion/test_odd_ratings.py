@@ -156,3 +156,8 @@ def test_rejects_a_list_of_triples_and_a_series_with_a_message():
         NuclearCompletion().fit(pd.Series([1.0, 2.0, 3.0]))
     with pytest.raises(ValueError, match="pairs must have shape"):
         NuclearCompletion(lam=1.0).fit(tuple(zip(*triples, strict=True))).predict(pd.Series([1, 2]))
+
+
+def test_rejects_ratings_whose_squares_vanish():
+    with pytest.raises(ValueError, match="entries of the ratings are too small"):
+        NuclearCompletion(lam=1.0).fit(([0, 1, 1], [0, 0, 1], [1e-200, 2e-200, 1e-200]))

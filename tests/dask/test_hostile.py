@@ -307,6 +307,12 @@ def test_rejects_unreadable_ratings(ratings, tmp_path):
         fitted(given, duplicates="first")
 
 
+def test_rejects_ratings_whose_squares_vanish(ratings):
+    tiny = dd.from_pandas(ratings.assign(rating=1e-200 * ratings["rating"]), npartitions=2)
+    with pytest.raises(ValueError, match="entries of the ratings are too small"):
+        gd.NuclearCompletion(lam=8.0).fit(tiny)
+
+
 def test_rejects_weights_that_do_not_match_the_ratings(ratings):
     model, given = gd.NuclearCompletion(lam=8.0), dd.from_pandas(ratings, npartitions=2)
     arrays = tuple(da.from_array(np.asarray(ratings[c]), chunks=1000) for c in ratings)

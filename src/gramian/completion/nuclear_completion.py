@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.places import host, moved, place
-from gramian.arrays.samples import real_numbers
+from gramian.arrays.samples import check_size, real_numbers
 from gramian.common.parameters import ABOVE_ZERO, Rule, or_auto
 from gramian.completion._base import Completion
 from gramian.completion._fold_in import Updating
@@ -188,6 +188,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return ratings
 
     def _look_at(self, ratings: Any) -> None:
+        check_size(np.array(ratings.span), "the ratings")
         auto = self.bias_ridge == "auto"
         self.bias_ridge_ = ratings.offset_ridge() if auto else float(self.bias_ridge)
 
