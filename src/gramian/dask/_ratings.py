@@ -98,15 +98,6 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Swept:
-    """The matrix of a state [P b; Q c] of sweeps on the workers; see `Factorization`."""
-
-    state: Any
-    offsets: Offsets
-    bounds: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
 class ClusterRatings:
     """Ratings on a cluster, with the interface of `Ratings`."""
 
@@ -193,12 +184,12 @@ class ClusterRatings:
         rest = self.cluster.sum("sizes", _beside_both, users.blocks, ranges, means, ridge)
         return float(np.sqrt(rest / self.size))
 
-    def mean_error(self, found: Swept, error: Any) -> float:
-        """The mean of error(prediction, value), one round."""
-        lower = found.state.lower
+    def mean_error(self, found: Factorization, error: Any) -> float:
+        """The mean of error(prediction, value) of the blocks of a state [P b; Q c], one round."""
+        lower: Any = found.col_factors
         near = [[lower[b] for b in some] for some in self.users.reached]
         total = self.cluster.sum(
-            "held-out", _error, self.users.blocks, found.state.upper, near, found.offsets.mean,
+            "held-out", _error, self.users.blocks, found.row_factors, near, found.offsets.mean,
             found.bounds, error,
         )  # fmt: skip
         return float(total) / max(self.size, 1)

@@ -22,7 +22,6 @@ from gramian.completion._stored import StoredRows
 from gramian.dask._base import OnCluster, bar_for
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, CompletionModel
-from gramian.dask._ratings import Swept
 from gramian.dask._spread import SharedFolder, balanced, parts_of
 from gramian.dask._store import GivenRatings, given_ratings, store
 from gramian.dask._sweeps import to_a_gap
@@ -172,7 +171,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return (halves if held is None else halves.without(held)), offsets
 
     def _of_state(self, halves: Any, ratings: Any, offsets: Offsets, state: Any) -> Any:
-        return Swept(state, offsets)
+        return Factorization(state.upper, state.lower, offsets)
 
     def _swept_offsets(self, halves: Any, offsets: Offsets, state: Any) -> Offsets:
         """Offsets of a state on the workers are computed with its certificate."""

@@ -109,15 +109,13 @@ class Driver:
         return spread(state.rated, state.gathered())
 
     def stored(self, state: SpreadMatrix) -> Any:
-        """The content of a checkpoint."""
+        """The content of a checkpoint, or the final factor."""
         return state.gathered()
+
+    kept = stored
 
     def restored(self, rated: ClusterRatings, stored: Any) -> SpreadMatrix:
         return spread(rated, np.array(stored))
-
-    def kept(self, factor: SpreadMatrix) -> Any:
-        """The final factor."""
-        return factor.gathered()
 
 
 class Written:
