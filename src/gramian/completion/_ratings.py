@@ -28,9 +28,8 @@ EQUAL_VALUES = 1e-13
 
 OFFSET_RIDGES = 0.1, 5.0
 """Range of the ridge κ of offsets. Held-out RMSE, five splits, less that with κ = 5: −11.8 ± 0.8 %
-for strong offsets (κ about 0.7), −2.3 ± 0.3 % for half of Last.fm's plays (0.5), −0.12 ± 0.01 % for
-a fifth of MovieLens 100K (3.5), 0 % for FilmTrust (5). A constant κ = 2 gives 0.0 ± 0.1 % for
-FilmTrust and +0.6 ± 0.1 % for weak offsets (15). Variance of low rank counts as that of entries,
+for strong offsets (κ about 0.7), −2.3 ± 0.3 % for half of Last.fm's plays (0.5), −0.03 ± 0.01 % for
+MovieLens 100K (3.5), 0 % for FilmTrust (5). A constant κ = 2 gives 0.0 ± 0.1 % for FilmTrust and +0.6 ± 0.1 % for weak offsets (15). Variance of low rank counts as that of entries,
 which makes the estimate too large: 8 for a matrix where κ = 2 gives −3.0 ± 0.4 %, hence the end."""
 
 PRIOR_PAIRS = 10.0
