@@ -26,11 +26,11 @@ TABLE_RATIO = 4
 EQUAL_VALUES = 1e-13
 """Values whose range is below this part of the largest absolute value are considered equal."""
 
-OFFSET_RIDGES = 0.1, 5.0
-"""Range of the ridge κ of offsets. Held-out RMSE, five splits, less that with κ = 5: −11.8 ± 0.8 %
-for strong offsets (κ about 0.7), −2.3 ± 0.3 % for half of Last.fm's plays (0.5), −0.03 ± 0.01 % for
-MovieLens 100K (3.5), 0 % for FilmTrust (5). A constant κ = 2 gives 0.0 ± 0.1 % for FilmTrust and +0.6 ± 0.1 % for weak offsets (15). Variance of low rank counts as that of entries,
-which makes the estimate too large: 8 for a matrix where κ = 2 gives −3.0 ± 0.4 %, hence the end."""
+OFFSET_RIDGES = 1.0, 5.0
+"""Range of the ridge κ of offsets. Held-out RMSE, five splits, less that with κ = 5: −11.3 ± 0.5 %
+for strong offsets (estimate 0.7), −1.1 ± 0.1 % for Last.fm's plays (0.5; with κ = 0.48 it is
+−0.6 ± 0.1 %), −0.03 ± 0.01 % for MovieLens 100K (3.5), −0.06 ± 0.01 % for 1,500 users of MovieLens
+1M (3.5), 0 % for FilmTrust (5) and for weak offsets (15), where κ = 2 gives +0.6 ± 0.1 %."""
 
 PRIOR_PAIRS = 10.0
 """Pairs of entries without correlation that an estimate of it includes."""

@@ -59,7 +59,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Whether the model has offsets b and c and the mean.
     bias_ridge : float or "auto"
         κ: offsets shrink as if each row and column had κ more entries equal to the mean. "auto" is
-        the variance of entries given their offsets in units of that of offsets, between 0.1 and 5.
+        the variance of entries given their offsets in units of that of offsets, between 1 and 5.
     weight_power : float
         α of A = diag((count/mean count)^α), and B likewise: 0 is the plain nuclear norm.
     rank : int, optional
