@@ -237,7 +237,7 @@ def test_transform_solves_a_ridge_problem_for_each_new_row():
     target = GAPPED[35, j] - model.mean_ - model.col_biases_[j]
     counts = KNOWN[:35].sum(axis=1)
     ridge = np.full(Q.shape[1], 2.0 * np.sqrt(j.size / counts.mean()))
-    ridge[-1] = model.bias_ridge
+    ridge[-1] = model.bias_ridge_
     expected = np.linalg.solve(Q[j].T @ Q[j] + np.diag(ridge), Q[j].T @ target)
     np.testing.assert_allclose(new[0], expected[:-1], atol=1e-8)
     unseen = model.transform((["a", "a", "b"], [0, 999, 3], [1.0, 2.0, 0.5]))
@@ -463,16 +463,23 @@ def test_levels_are_predicted_by_thresholds():
         MMMF(mu=0.0).fit((ROWS, COLS, levels[KNOWN]))
 
 
-def test_rows_that_differ_more_than_their_entries_are_fitted_closely():
+@pytest.mark.parametrize("offset, noise", [(2.0, 0.3), (0.1, 1.0)])
+def test_offsets_shrink_by_their_share_of_the_variance(offset, noise):
     rng = np.random.default_rng(0)
     rows, cols = rng.integers(0, 80, 900), rng.integers(0, 60, 900)
     pairs = np.unique(np.column_stack([rows, cols]), axis=0)
-    values = 2.0 * rng.normal(size=80)[pairs[:, 0]] + 0.3 * rng.normal(size=len(pairs))
+    values = offset * rng.normal(size=80)[pairs[:, 0]] + noise * rng.normal(size=len(pairs))
     held = np.arange(len(pairs)) % 5 == 0
 
-    def error(**parameters):
+    def fitted(scale=1.0, shift=0.0, **parameters):
         model = NuclearCompletion(lam=50.0, **parameters)  # offsets only
-        model.fit((*pairs[~held].T, values[~held]))
+        return model.fit((*pairs[~held].T, scale * values[~held] + shift))
+
+    def error(model):
         return np.sqrt(np.mean((model.predict(pairs[held]) - values[held]) ** 2))
 
-    assert error() < 0.85 * error(bias_ridge=5.0)
+    found, few, many = fitted(), fitted(bias_ridge=1.0), fitted(bias_ridge=5.0)
+    assert found.bias_ridge_ == fitted(scale=1e3, shift=-1e6).bias_ridge_
+    assert error(found) <= 1.01 * min(error(few), error(many))
+    assert error(found) < 0.85 * max(error(few), error(many)) or offset < noise
+    assert found.bias_ridge_ == (1.0 if offset > noise else 5.0)

@@ -121,7 +121,7 @@ def test_many_more_rows_and_columns_than_ratings_of_each(learner):
         assert error < 0.8 * values.std()
 
 
-@pytest.mark.parametrize("kind", ["polars", "pivot"])
+@pytest.mark.parametrize("kind", ["polars", "pivot", "index", "indexed series"])
 def test_accepts_other_frames_and_pivot_tables(kind):
     rng = np.random.default_rng(0)
     rows, cols = np.nonzero(rng.random((12, 9)) < 0.5)
@@ -135,11 +135,29 @@ def test_accepts_other_frames_and_pivot_tables(kind):
     plain = NuclearCompletion(lam=1.0).fit(frame)
     if kind == "polars":
         other = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
-    else:
+    elif kind == "pivot":
         other = frame.pivot(index="user", columns="item", values="stars")
+    else:
+        other = frame.set_index(["user", "item"])
+        other = other if kind == "index" else other["stars"]
     model = NuclearCompletion(lam=1.0).fit(other)
     for user in ("u0", "u7"):
         names, values = model.recommend(user, 3)
         expected = plain.recommend(user, 3)
         assert names.tolist() == expected[0].tolist()
         np.testing.assert_allclose(values, expected[1], atol=1e-3)
+
+
+def test_rejects_a_list_of_triples_and_a_series_with_a_message():
+    triples = [(i, j, float(i + j)) for i in range(4) for j in range(3)]
+    with pytest.raises(ValueError, match="as three arrays"):
+        NuclearCompletion().fit(triples)
+    with pytest.raises(ValueError, match="2-dimensional"):
+        NuclearCompletion().fit(pd.Series([1.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match="pairs must have shape"):
+        NuclearCompletion(lam=1.0).fit(tuple(zip(*triples, strict=True))).predict(pd.Series([1, 2]))
+
+
+def test_rejects_ratings_whose_squares_vanish():
+    with pytest.raises(ValueError, match="entries of the ratings are too small"):
+        NuclearCompletion(lam=1.0).fit(([0, 1, 1], [0, 0, 1], [1e-200, 2e-200, 1e-200]))

@@ -52,6 +52,15 @@ def test_rows_with_similar_factors_are_similar():
         fitted.similar_users(999)
 
 
+@pytest.mark.parametrize("several", [[0, 1], range(2)])
+def test_rejects_several_ids_for_one(model, several):
+    for method in (model.similar_items, model.similar_users):
+        with pytest.raises(ValueError, match="one id is needed"):
+            method(several)
+    with pytest.raises(ValueError, match="one id is needed"):
+        model.recommend(range(2))
+
+
 def test_ids_that_are_tuples_are_one_row():
     names = np.empty(ROWS.size, dtype=object)
     names[:] = [("user", int(i)) for i in ROWS]

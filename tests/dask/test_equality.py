@@ -326,6 +326,7 @@ def test_sweeps_of_weighted_ratings_equal_local_sweeps(ratings, biases):
     )
     weighted = dd.from_pandas(ratings.assign(weight=weights), npartitions=3)
     rated = store(given_ratings(Cluster(), weighted, "weight"))
+    away._look_at(rated)
     sides = [
         problem.objective
         for problem in (

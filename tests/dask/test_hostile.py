@@ -273,11 +273,15 @@ def test_sample_weight_equals_that_of_a_local_fit(ratings):
     away, home = gd.NuclearCompletion(lam=8.0), gm.completion.NuclearCompletion(lam=8.0)
     given = dd.from_pandas(signs.assign(weight=weights), npartitions=3)
     rated = store(given_ratings(Cluster(), given, "weight"))
+    away._look_at(rated)
     problems = away._problem(rated, 8.0), home._problem(home._ratings(signs, weights), 8.0)
     uneven = np.random.default_rng(0).uniform(0.1, 3.0, len(signs))
     given = dd.from_pandas(signs.assign(weight=uneven), npartitions=3)
-    guess = away._guess(store(given_ratings(Cluster(), given, "weight")))
-    assert guess == pytest.approx(home._guess(home._ratings(signs, uneven)), rel=1e-12)
+    there = store(given_ratings(Cluster(), given, "weight"))
+    away._look_at(there)
+    here = home._ratings(signs, uneven)
+    assert away.bias_ridge_ == home.bias_ridge_ < 5.0
+    assert away._guess(there) == pytest.approx(home._guess(here), rel=1e-12)
     L = np.random.default_rng(0).normal(size=(problems[0].order, 2))
     values = [problem.objective.value(problem.objective.image(L)) for problem in problems]
     assert values[0] == pytest.approx(values[1])
@@ -303,6 +307,12 @@ def test_rejects_unreadable_ratings(ratings, tmp_path):
         fitted(given, duplicates="first")
 
 
+def test_rejects_ratings_whose_squares_vanish(ratings):
+    tiny = dd.from_pandas(ratings.assign(rating=1e-200 * ratings["rating"]), npartitions=2)
+    with pytest.raises(ValueError, match="entries of the ratings are too small"):
+        gd.NuclearCompletion(lam=8.0).fit(tiny)
+
+
 def test_rejects_weights_that_do_not_match_the_ratings(ratings):
     model, given = gd.NuclearCompletion(lam=8.0), dd.from_pandas(ratings, npartitions=2)
     arrays = tuple(da.from_array(np.asarray(ratings[c]), chunks=1000) for c in ratings)
@@ -324,6 +334,7 @@ def test_gram_matrix_of_items_is_computed_on_demand(ratings, monkeypatch):
     monkeypatch.setattr("gramian.dask._ratings.DRIVER_ENTRIES", 0)
     rated = store(given_ratings(Cluster(), dd.from_pandas(ratings, npartitions=2)))
     model = gd.NuclearCompletion(lam=8.0)
+    model._look_at(rated)
     objective = model._problem(rated, 8.0).objective
     image = objective.image(np.ones((objective.order, 1)))
     objective.value(image)

@@ -390,6 +390,12 @@ def test_few_ratings_are_fitted_on_the_driver(monkeypatch):
     known = at_home("NuclearCompletion")
     assert found.result_.route == ("ratings on the driver", *known.result_.route)
     assert np.array_equal(found.row_factors_, known.row_factors_)
+
+    class Own(gd.NuclearCompletion):
+        """A subclass of a user."""
+
+    again = Own(lam=8.0, tol=1e-2).fit(*placed(stars()))
+    assert np.array_equal(again.row_factors_, known.row_factors_)
     learned = gd.MMMF(lam=30.0).fit(dd.from_pandas(ratings().round({"rating": 0}), npartitions=2))
     assert learned.thresholds_.size == learned.classes_.size - 1  # learned, as at home
 

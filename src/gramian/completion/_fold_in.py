@@ -32,7 +32,7 @@ class Updating(Recommender):
 
     lam_: float
     biases: bool
-    bias_ridge: float
+    bias_ridge: Any
     weight_power: float
     duplicates: str
 
@@ -115,7 +115,7 @@ class Updating(Recommender):
         scale = (np.maximum(np.diff(R.indptr), 1) / mean) ** self.weight_power
         both = np.column_stack([Q, np.full(Q.shape[0], float(self.biases))])
         penalty = np.repeat((self.lam_ * scale)[:, None], both.shape[1], axis=1)
-        penalty[:, -1] = self.bias_ridge
+        penalty[:, -1] = getattr(self, "bias_ridge_", self.bias_ridge)  # not in older model files
         gram = self.everywhere * (both.T @ both) if self.everywhere else None
         values = R.data - self.mean_ - c[R.indices]
         if expected is not None:

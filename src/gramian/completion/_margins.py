@@ -32,7 +32,6 @@ def checked_levels(values: Array) -> Array:
     """The distinct values, ascending; rejected if they are too many or only one."""
     levels: Array = np.unique(values)
     if not 1 < levels.size <= MOST_LEVELS:
-        # On a cluster only the first MOST_LEVELS + 1 of them are collected.
         found = levels.size if levels.size <= MOST_LEVELS else f"more than {MOST_LEVELS}"
         raise ValueError(
             f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have {found} different "

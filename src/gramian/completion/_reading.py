@@ -46,19 +46,22 @@ ROLES = (
 def plain(X: Any) -> Any:
     """A polars frame as a pandas frame, and a pivot table as triples of its known entries.
 
-    A pivot table has names for both its axes, as `DataFrame.pivot` gives them.
+    A pivot table has names for both its axes, as `DataFrame.pivot` gives them. One column with an
+    index of two levels, as `groupby` gives it, becomes a frame of three columns.
     """
+    if getattr(getattr(X, "index", None), "nlevels", 1) == 2 and X.size == len(X):
+        return X.reset_index()
     if hasattr(X, "to_dict") and hasattr(X, "get_column"):
         columns = {name: X.get_column(name).to_numpy() for name in X.columns}
         return import_module("pandas").DataFrame(columns)
-    if not _is_table(X) or X.index.name is None or X.columns.name is None:
+    if not is_table(X) or X.index.name is None or X.columns.name is None:
         return X
     values = real_numbers(X, "ratings")
     rows, cols = np.nonzero(~np.isnan(values))
     return np.asarray(X.index)[rows], np.asarray(X.columns)[cols], values[rows, cols]
 
 
-def _is_table(X: Any) -> bool:
+def is_table(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
@@ -102,8 +105,10 @@ def _listed(X: Any) -> str:
 
 
 def _refuse_text(X: Any) -> None:
-    """Reject a frame with text: it is meant as ratings, and those have three columns."""
-    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+    """Reject a list of triples and a frame with text: they are ratings, not a matrix."""
+    if isinstance(X, list) and X and all(isinstance(r, tuple) and len(r) == 3 for r in X):
+        raise ValueError("pass a list of (row, col, value) as three arrays: tuple(zip(*ratings))")
+    if is_table(X) and hasattr(X, "dtypes"):
         kinds = zip(X.columns, X.dtypes, strict=True)
         text = [str(name) for name, kind in kinds if kind.kind not in "iufb"]
         if text:
@@ -122,7 +127,7 @@ def by_role(names: Sequence[str]) -> dict[int, str]:
 
 def names_of(X: Any) -> tuple[str, ...] | None:
     """The names of the columns for row, column and value; None unless they are distinct strings."""
-    places = rating_columns(X) if hasattr(X, "iloc") else None
+    places = rating_columns(X) if is_table(X) else None
     if places is None:
         return None
     names = tuple(X.columns[k] for k in places)
@@ -136,7 +141,7 @@ def are_names(columns: Any) -> bool:
 
 def pair_columns(pairs: Any) -> tuple[Any, Any]:
     """Rows and columns of pairs: a frame or array of two columns, or two arrays."""
-    if hasattr(pairs, "iloc"):
+    if is_table(pairs):
         if pairs.shape[1] != 2:
             raise ValueError(f"pairs must have two columns, row and column, got {pairs.shape[1]}")
         return pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy()
@@ -167,7 +172,7 @@ def has_own_ids(X: Any) -> bool:
     """Whether X is read as it is: triples, a data frame of ratings, or a masked array."""
     if isinstance(X, tuple | np.ma.MaskedArray):
         return True
-    return _is_table(X) and rating_columns(X) is not None
+    return is_table(X) and rating_columns(X) is not None
 
 
 def gather(X: Any, *, duplicates: str = "error", weights: Any = None) -> Ratings:
@@ -183,7 +188,7 @@ def gather(X: Any, *, duplicates: str = "error", weights: Any = None) -> Ratings
         for part, name in zip(X, ("rows", "cols", "values"), strict=True):
             refuse_masked(part, name)
         return _from_triples([np.asarray(part) for part in X], duplicates, weights)
-    places = rating_columns(X) if _is_table(X) else None
+    places = rating_columns(X) if is_table(X) else None
     if places is not None:
         return _from_triples([np.asarray(X.iloc[:, k]) for k in places], duplicates, weights)
     return _from_matrix(X, duplicates, weights)

@@ -15,7 +15,7 @@ from gramian.arrays.errstate import OwnErrstate
 from gramian.common import clock
 from gramian.common.parameters import whole_number
 from gramian.completion._items import Blend
-from gramian.completion._reading import are_names, gather, pair_columns, plain
+from gramian.completion._reading import are_names, gather, is_table, pair_columns, plain
 from gramian.completion._stored import StoredRows
 
 Array = NDArray[np.floating]
@@ -320,7 +320,7 @@ class Recommender(OwnErrstate):
         """The first `count` columns of the fit, found in a frame by name; other X unchanged."""
         X = plain(X)
         columns: Any = getattr(self, "columns_", None)  # not in older model files
-        if not hasattr(X, "iloc") or not are_names(columns):
+        if not is_table(X) or not are_names(columns):
             return X
         wanted, there = list(columns[:count]), list(X.columns)
         lacking = [name for name in wanted if name not in there]
@@ -346,7 +346,10 @@ def _in_memory(factors: Any, places: Indices) -> tuple[Array, Indices]:
 def _one(given: Any) -> NDArray[Any]:
     """An array of one id, which may be a tuple."""
     if not isinstance(given, tuple):
-        return np.asarray([given])
+        asked = np.asarray([given])
+        if asked.size != 1:
+            raise ValueError(f"one id is needed, or a list of several for recommend: got {given!r}")
+        return asked
     alone = np.empty(1, dtype=object)
     alone[0] = given
     return alone

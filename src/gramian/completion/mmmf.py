@@ -55,7 +55,9 @@ class MMMF(Completion):
         μ, in margins.
     thresholds : "learned" or "fixed"
         Whether thresholds between more than two levels are learned, or fixed at the midpoints.
-    biases, bias_ridge, weight_power, rank, duplicates :
+    bias_ridge : float
+        κ of the offsets of rows and columns and of the thresholds.
+    biases, weight_power, rank, duplicates :
         As in `NuclearCompletion`.
     tol : "auto" or float
         As in `NuclearCompletion`, with 1e-3 in place of 1e-4.

@@ -11,8 +11,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.places import host, moved, place
-from gramian.arrays.samples import real_numbers
-from gramian.common.parameters import ABOVE_ZERO, Rule
+from gramian.arrays.samples import check_size, real_numbers
+from gramian.common.parameters import ABOVE_ZERO, Rule, or_auto
 from gramian.completion._base import Completion
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
@@ -57,9 +57,9 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         error is the mean over several such splits.
     biases : bool
         Whether the model has offsets b and c and the mean.
-    bias_ridge : float
-        κ: offsets shrink as if each row and column had κ more entries equal to the mean. Where
-        rows differ more than their entries, as users' counts of plays do, a smaller κ is better.
+    bias_ridge : float or "auto"
+        κ: offsets shrink as if each row and column had κ more entries equal to the mean. "auto" is
+        the variance of entries given their offsets in units of that of offsets, between 1 and 5.
     weight_power : float
         α of A = diag((count/mean count)^α), and B likewise: 0 is the plain nuclear norm.
     rank : int, optional
@@ -92,6 +92,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     columns_ : tuple of three str, or None
         The names of the columns for row, column and value in the frame of the fit; on the command
         line also their positions, as int, in a file without a header.
+    bias_ridge_ : float
+        κ.
     lam_ : float
     path_ : EvidencePath
         The λ of lam="auto" and their held-out errors; `path_.plot()` draws them. There is none
@@ -117,11 +119,12 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     """
 
     biases: bool = True
-    bias_ridge: float = 2.0
+    bias_ridge: float | str = "auto"
     bounds: Any = "auto"
     feature_weight: float = 0.03
 
     _rules: ClassVar = {
+        "bias_ridge": or_auto(ABOVE_ZERO),
         "feature_weight": ABOVE_ZERO,
         "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
     }
@@ -184,6 +187,16 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 self._scaling = scaling
         return ratings
 
+    def _look_at(self, ratings: Any) -> None:
+        check_size(np.array(ratings.span), "the ratings")
+        auto = self.bias_ridge == "auto"
+        self.bias_ridge_ = ratings.offset_ridge() if auto else float(self.bias_ridge)
+
+    @property
+    def _ridge(self) -> float | None:
+        """κ of the problem, None without offsets."""
+        return self.bias_ridge_ if self.biases else None
+
     def _offsets(self, ratings: Ratings) -> Offsets:
         """The mean; the problem contains the offsets of rows and columns."""
         return replace(super()._offsets(ratings), mean=ratings.mean * self.biases)
@@ -194,7 +207,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return nuclear_completion(
             ratings.rows, ratings.cols, ratings.values, ratings.shape, lam,
             row_scale=rows, col_scale=cols, weights=ratings.weights,
-            ridge=self.bias_ridge if self.biases else None,
+            ridge=self._ridge,
             centre=(offsets or self._offsets(ratings)).mean,
             row_features=row_features, col_features=col_features,
         )  # fmt: skip
@@ -204,7 +217,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         m, n = (int(np.count_nonzero(ratings.counts(side))) for side in (0, 1))
         size = 1.0
         if not (self.biases and ratings.flat):
-            size = ratings.spread(self.bias_ridge if self.biases else None) or 1.0
+            size = ratings.spread(self._ridge) or 1.0
         count = ratings.size
         return LAM_PER_NOISE * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 

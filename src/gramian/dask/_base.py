@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import dask.array as da
@@ -22,12 +23,18 @@ class OnCluster(OwnErrstate):
 
         `save` writes this estimator, and it is applied to the blocks of Dask collections.
         """
-        home: Any = next(
-            cls for cls in type(self).__mro__ if not cls.__module__.startswith("gramian.dask")
-        )
+        home: Any = next(cls for cls in type(self).__mro__ if not issubclass(cls, OnCluster))
         made = home.__new__(home)
         made.__dict__.update(self.__dict__)
         return made
+
+    def _fit_on_driver(self, what: str, *given: Any, **named: Any) -> Any:
+        """Fit the local model to data that were copied to the driver."""
+        fitted = self.at_home().fit(*given, **named)
+        route = (f"{what} on the driver", *fitted.result_.route)
+        fitted.result_ = replace(fitted.result_, route=route)
+        self.__dict__ = fitted.__dict__  # without the attributes of an earlier fit
+        return self
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
         """A method of the local model on every block of a Dask array or frame, evaluated lazily.

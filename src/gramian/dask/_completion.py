@@ -18,27 +18,25 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.arrays.places import host, norm
+from gramian.arrays.places import HOST, host, norm
 from gramian.dask._objective import placed
 from gramian.dask._ratings import ClusterRatings, RatingBlock
 from gramian.dask._spread import SpreadMatrix, spread
 from gramian.linalg import conjugate_gradient
-from gramian.losses import Loss, Squared, SquaredWithOffsets
+from gramian.losses import SquaredWithOffsets
+from gramian.losses.offsets import ACCURACY, MOST_STEPS
 from gramian.maps import BlockEntries
 from gramian.objectives import Composite
 from gramian.objectives.base import Facts, Objective, SymmetricOperator
 from gramian.objectives.matrices import SparsePlusLowRank
 from gramian.objectives.parts import rounding_of_parts
 from gramian.objectives.supports import Growth, Support
+from gramian.problems.completion import completion_loss
 from gramian.proofs import Bipartite, rounded_sum
-from gramian.proofs.base import UNIT
+from gramian.proofs.bipartite import LiftedGram
 from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]
-
-ACCURACY, MOST_STEPS = 1e-13, 500
-"""Relative residual at which conjugate gradients for the offsets stop, and the maximum number of
-steps; usually eight are needed."""
 
 PIECE = 3e7
 """Size in bytes of the part of BᵀB that a task computes at a time."""
@@ -200,7 +198,7 @@ class Completed(Objective[RatedImage]):
         return image.terms
 
     def _column_offsets(self, factor: SpreadMatrix, ridge: float) -> Array:
-        """c by conjugate gradients, one round per step.
+        """c by conjugate gradients, one round per step, usually eight.
 
         With N the weights of the ratings, their sums n_i and n_j by row and column, and σ the sums
         of the residuals over users for c = 0, κc_j + n_j c_j − (Nᵀ diag(n_i + κ)⁻¹ N c)_j = σ_j.
@@ -253,6 +251,7 @@ class Residual:
 
     def __init__(self, rated: ClusterRatings, kept: list[Any]) -> None:
         self.rated, self.cluster, self.kept = rated, rated.cluster, kept
+        self.shape = rated.shape
 
     @cached_property
     def block(self) -> sp.csr_array:
@@ -306,7 +305,7 @@ class RemoteBlock(Bipartite):
 
     @property
     def order(self) -> int:
-        return int(self.block.rated.shape[1])
+        return int(self.block.shape[1])
 
     @property
     def forming(self) -> float:
@@ -314,35 +313,24 @@ class RemoteBlock(Bipartite):
         return float(np.sum(np.square(self.block.rated.users.counts, dtype=float))) / SPEED
 
     def smaller(self) -> Any:
-        return _Lifted(self.scale, self.block, self.order)
+        return _Lifted(self.block, self.scale, 1.0)
 
 
-@dataclass(frozen=True)
-class _Lifted:
-    """a²I − BᵀB, formed from the sum over blocks if its entries are needed."""
+class _Lifted(LiftedGram):
+    """a²I − BᵀB for a `Residual` B."""
 
-    a: float
-    residual: Residual
-    order: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.order, self.order
+    place = HOST
 
     def __matmul__(self, V: Array) -> Array:
-        return self.a**2 * V - self.residual.gram_times(V)
+        return self.a**2 * V - self.N.gram_times(V)
 
-    def dense(self) -> Array:
-        return self.a**2 * np.eye(self.order) - self.residual.gram
+    @property
+    def _gram(self) -> Array:
+        return self.N.gram
 
-    def form(self) -> None:
-        return None
-
-    def slack(self) -> Array:
-        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, plus the rounding of a²."""
-        k = np.diagonal(self.residual.gram)
-        longest = float(np.max(self.residual.rated.items.counts, initial=1))
-        return rounded_sum(longest) * k + 4 * UNIT * (self.a**2 + k)
+    @property
+    def longest(self) -> int:
+        return int(np.max(self.N.rated.items.counts, initial=1))
 
 
 # --- tasks -------------------------------------------------------------------------------
@@ -371,15 +359,10 @@ class Scene:
         """F of the block."""
         block, model, c = self.block, self.model, self.c
         embedding = BlockEmbedding(model.rows[slice(*self.ends)], self.own(model.cols))
-        if model.ridge is None or c is None:
-            units = embedding.units(self.map.rows, self.map.cols)
-            omega = 1.0 if block.weights is None else block.weights
-            loss: Loss = Squared((block.values - model.mean) / units, weight=0.5 * omega * units**2)
-        else:
-            loss = SquaredWithOffsets(
-                block.values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
-                scale=embedding.sides, weight=block.weights, centre=model.mean, columns=self.own(c),
-            )  # fmt: skip
+        loss = completion_loss(
+            self.map, embedding, block.values, ridge=model.ridge, weights=block.weights,
+            centre=model.mean, columns=None if c is None else self.own(c),
+        )  # fmt: skip
         return placed(Composite(self.map, loss), model.device)
 
     @property

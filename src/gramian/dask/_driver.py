@@ -6,7 +6,6 @@ on the driver in any case.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,11 +33,7 @@ class OnDriver(LazyTransform):
             name: given.compute() if is_dask_collection(given) else given
             for name, given in named.items()
         }
-        fitted = self.at_home().fit(X, y, **named)
-        route = ("samples on the driver", *fitted.result_.route)
-        fitted.result_ = replace(fitted.result_, route=route)
-        self.__dict__ = fitted.__dict__  # without the attributes of an earlier fit
-        return self
+        return self._fit_on_driver("samples", X, y, **named)
 
 
 def gathered(cluster: Cluster, X: Any, y: Any) -> tuple[Any, Any]:

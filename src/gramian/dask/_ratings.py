@@ -98,15 +98,6 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Swept:
-    """The matrix of a state [P b; Q c] of sweeps on the workers; see `Factorization`."""
-
-    state: Any
-    offsets: Offsets
-    bounds: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
 class ClusterRatings:
     """Ratings on a cluster, with the interface of `Ratings`."""
 
@@ -130,7 +121,7 @@ class ClusterRatings:
 
     remote: ClassVar[bool] = True
     featured: ClassVar[bool] = False
-    flat = Ratings.flat
+    flat, offset_ridge = Ratings.flat, Ratings.offset_ridge
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -172,31 +163,33 @@ class ClusterRatings:
             total=float(total), weight=float(weight),
         )  # fmt: skip
 
-    def mean_square(self, mean: float = 0.0) -> float:
+    def sums(self, side: int) -> Array:
+        """The sum of the values of each user (side 0), or of each item (side 1)."""
+        blocks = (self.users, self.items)[side].blocks
+        return np.concatenate(self.cluster.gather(self.cluster.each("sizes", _sums, blocks)))
+
+    def mean_square(self, mean: float) -> float:
         """The mean of (v − μ)²."""
         return float(self.cluster.sum("sizes", _squares, self.users.blocks, mean)) / self.size
 
     def spread(self, ridge: float | None) -> float:
         """The root mean square of the values less the shrunken means of items, then of users."""
         if ridge is None:
-            return float(np.sqrt(self.mean_square()))
-        users, ranges, counts = self.users, self.users.ranges(self.items), self.items.counts
-
-        def over(function: Any, *more: Any) -> Any:
-            return self.cluster.sum("sizes", function, users.blocks, ranges, counts.size, *more)
-
-        sums = over(_item_sums)
+            return float(np.sqrt(self.mean_square(0.0)))
+        users, counts, sums = self.users, self.items.counts, self.sums(1)
         mean = float(np.sum(sums)) / self.size
         means = mean + (sums - mean * counts) / (counts + ridge)
-        rest = float(np.sum(sums - counts * means)) / self.size
-        return float(np.sqrt(over(_beside_both, means + rest, ridge) / self.size))
+        means += float(np.sum(sums - counts * means)) / self.size
+        ranges = users.ranges(self.items)
+        rest = self.cluster.sum("sizes", _beside_both, users.blocks, ranges, means, ridge)
+        return float(np.sqrt(rest / self.size))
 
-    def mean_error(self, found: Swept, error: Any) -> float:
-        """The mean of error(prediction, value), one round."""
-        lower = found.state.lower
+    def mean_error(self, found: Factorization, error: Any) -> float:
+        """The mean of error(prediction, value) of the blocks of a state [P b; Q c], one round."""
+        lower: Any = found.col_factors
         near = [[lower[b] for b in some] for some in self.users.reached]
         total = self.cluster.sum(
-            "held-out", _error, self.users.blocks, found.state.upper, near, found.offsets.mean,
+            "held-out", _error, self.users.blocks, found.row_factors, near, found.offsets.mean,
             found.bounds, error,
         )  # fmt: skip
         return float(total) / max(self.size, 1)
@@ -251,14 +244,12 @@ def _squares(block: RatingBlock, mean: float) -> float:
     return float(off @ off)
 
 
-def _item_sums(block: RatingBlock, reached: list[list[int]], items: int) -> Array:
-    """Σ_i v of each item."""
-    return np.bincount(_items(block, reached), block.values, minlength=items).astype(float)
+def _sums(block: RatingBlock) -> Array:
+    """Σ v of each row."""
+    return np.bincount(block.row_of(), block.values, minlength=block.rows).astype(float)
 
 
-def _beside_both(
-    block: RatingBlock, reached: list[list[int]], items: int, means: Array, ridge: float
-) -> float:
+def _beside_both(block: RatingBlock, reached: list[list[int]], means: Array, ridge: float) -> float:
     """Σ (v less the mean of its item and the shrunken mean of its user)²."""
     left = block.values - means[_items(block, reached)]
     rows = block.row_of()

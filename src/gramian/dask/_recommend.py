@@ -22,8 +22,7 @@ from gramian.completion._stored import StoredRows
 from gramian.dask._base import OnCluster, bar_for
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed, CompletionModel
-from gramian.dask._ratings import Swept
-from gramian.dask._spread import SharedFolder, SpreadMatrix, balanced, parts_of
+from gramian.dask._spread import SharedFolder, balanced, parts_of
 from gramian.dask._store import GivenRatings, given_ratings, store
 from gramian.dask._sweeps import to_a_gap
 from gramian.estimators.persistence import Kept
@@ -84,9 +83,8 @@ class OfRatings(OnCluster, Kept):
                 seed=int(generator(model.random_state).integers(2**31)),
             )  # fmt: skip
         if on_driver:
-            super().fit(found[:3], None, *found[3:])  # type: ignore[misc]
-            route = ("ratings on the driver", *model.result_.route)
-            model.result_, model.columns_ = replace(model.result_, route=route), given.columns
+            self._fit_on_driver("ratings", found[:3], None, *found[3:])
+            model.columns_ = given.columns
             return model
         if factors is not None:
             found = replace(found, home=SharedFolder(str(factors)))
@@ -143,9 +141,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return sum(given.shape) > MIN_COMPLETION_ORDER and not (self.biases and given.flat)
 
     def _fit(self, ratings: Any) -> Any:
-        """Ratings on the workers are fitted in the order of their ids."""
-        if not ratings.remote:
-            return super()._fit(ratings)
+        """Complete the ratings on the workers, in the order of their ids."""
         self.__dict__.pop("path_", None)  # of an earlier fit
         self._finish(ratings, self._solved(ratings))
         self._rows, self._cols, self._known = ratings.row_ids, ratings.col_ids, ratings.known()
@@ -153,11 +149,8 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return self
 
     def _problem(self, ratings: Any, lam: float, offsets: Offsets | None = None) -> Problem:
-        if not ratings.remote:
-            return super()._problem(ratings, lam, offsets)
         mean = (offsets or self._offsets(ratings)).mean
-        ridge = float(self.bias_ridge) if self.biases else None
-        model = CompletionModel(mean, ridge, *self._scales(ratings), self.device)
+        model = CompletionModel(mean, self._ridge, *self._scales(ratings), self.device)
         return Problem(
             Completed(ratings, model, lam),
             name=self._problem_name,
@@ -166,8 +159,6 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         )
 
     def _solved(self, ratings: Any) -> Solved:
-        if not ratings.remote:
-            return super()._solved(ratings)
         if self.tol == "auto" and self.max_iter is None:
             return quick(self, ratings)
         start = swept(self, ratings)
@@ -175,31 +166,22 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return Solved(to_a_gap(self, problem, start.factor), problem, start)
 
     def _halves(self, ratings: Any, lam: float, held: Any = None) -> tuple[Any, Offsets]:
-        if not ratings.remote:
-            return super()._halves(ratings, lam, held)
         offsets = self._offsets(ratings)
         halves = halves_of(self._problem(ratings, lam, offsets).objective, np.float32)
         return (halves if held is None else halves.without(held)), offsets
 
     def _of_state(self, halves: Any, ratings: Any, offsets: Offsets, state: Any) -> Any:
-        if not ratings.remote:
-            return super()._of_state(halves, ratings, offsets, state)
-        return Swept(state, offsets)
+        return Factorization(state.upper, state.lower, offsets)
 
     def _swept_offsets(self, halves: Any, offsets: Offsets, state: Any) -> Offsets:
         """Offsets of a state on the workers are computed with its certificate."""
-        if isinstance(state, SpreadMatrix):
-            return offsets
-        return super()._swept_offsets(halves, offsets, state)
+        return offsets
 
     def _swept_factor(self, halves: Any, state: Any) -> Any:
-        found = super()._swept_factor(halves, state)
-        return balanced(found) if isinstance(found, SpreadMatrix) else found
+        return balanced(halves.factor(state))
 
     def _proof_seconds(self, ratings: Any, history: History) -> float | None:
         """Estimated from counts, so that the choice of the proof does not depend on timings."""
-        if not ratings.remote:
-            return None
         rounds = ratings.size * float(np.sum(history["rank"] + 1))
         return max(MIN_PROOF_SECONDS, PROOF_TIME_FRACTION * rounds / SPEED)
 
@@ -209,8 +191,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     def _factorized(
         self, ratings: Any, problem: Problem | None, factor: Any, offsets: Offsets
     ) -> Factorization:
-        if problem is None or not isinstance(factor, SpreadMatrix):
-            return super()._factorized(ratings, problem, factor, offsets)
+        assert problem is not None
         objective: Any = problem.objective
         rows, cols = objective.offsets(objective.image(factor))
         kept, scales = ratings.home.kept(factor), self._scales(ratings)

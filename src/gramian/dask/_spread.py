@@ -21,18 +21,16 @@ from numpy.typing import NDArray
 
 from gramian.completion._stored import StoredRows, read_rows, write_rows
 from gramian.dask._cluster import Cluster
+from gramian.methods.alternating import MIXED_SWEEPS
+from gramian.reductions.block_embedding import product_svd
 
 if TYPE_CHECKING:
     from gramian.dask._ratings import ClusterRatings
 
 Array = NDArray[np.floating]
 
-SWEEPS = 8
-"""Number of sweeps after which a state is copied: at most this many are repeated after a loss.
-The extrapolation also uses this many sweeps."""
-
-DEAD = 1e-10
-"""Singular values below this fraction of the largest are omitted, as in local fits."""
+SWEEPS = MIXED_SWEEPS
+"""Number of sweeps after which a state is copied: at most this many are repeated after a loss."""
 
 
 @dataclass
@@ -111,15 +109,13 @@ class Driver:
         return spread(state.rated, state.gathered())
 
     def stored(self, state: SpreadMatrix) -> Any:
-        """The content of a checkpoint."""
+        """The content of a checkpoint, or the final factor."""
         return state.gathered()
+
+    kept = stored
 
     def restored(self, rated: ClusterRatings, stored: Any) -> SpreadMatrix:
         return spread(rated, np.array(stored))
-
-    def kept(self, factor: SpreadMatrix) -> Any:
-        """The final factor."""
-        return factor.gathered()
 
 
 class Written:
@@ -223,18 +219,13 @@ def balanced(factor: SpreadMatrix) -> SpreadMatrix:
         cluster.sum("triangle", _triangle, side, join=_triangle_of_both)
         for side in (factor.upper, factor.lower)
     )
-    U, values, Vt = np.linalg.svd(S @ T.T)
-    kept = values > DEAD * max(float(values[0]), 1e-300)
-    kept[0] = True
-    roots = np.sqrt(np.maximum(values[kept], 1e-300))
+    U, values, V = product_svd(S, T)
+    roots = np.sqrt(np.maximum(values, 1e-300))
     upper, lower = (
         cluster.keep(cluster.each("balance", _turned, side, turn / roots))
-        for side, turn in (
-            (factor.upper, T.T @ Vt.T[:, kept]),
-            (factor.lower, S.T @ U[:, kept]),
-        )
+        for side, turn in ((factor.upper, T.T @ V), (factor.lower, S.T @ U))
     )
-    return replace(factor, upper=upper, lower=lower, columns=int(kept.sum()))
+    return replace(factor, upper=upper, lower=lower, columns=values.size)
 
 
 def _files(rated: ClusterRatings, path: str) -> list[str]:

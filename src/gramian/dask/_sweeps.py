@@ -31,8 +31,11 @@ from gramian.objectives.halves import (
     RowFits,
     halves_of,
     mixture,
+    penalty_of,
     products,
     scattered_size,
+    with_offsets,
+    without_offsets,
 )
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
@@ -73,12 +76,12 @@ class ShardedHalves:
         there = factor if isinstance(factor, SpreadMatrix) else spread(self.rated, factor)
         offsets = np.concatenate(self.objective.offsets(self.objective.image(there)))
         pieces = there.pieces(self.units), there.pieces(offsets)
-        made = there.mapped("offsets", _with_offsets, *pieces, self.dtype)
+        made = there.mapped("offsets", with_offsets, *pieces, self.dtype)
         return replace(made, columns=there.columns + 1)
 
     def factor(self, state: SpreadMatrix) -> SpreadMatrix:
         """[P; Q] of a state, in float64."""
-        made = state.mapped("factor", _factor, state.pieces(self.units))
+        made = state.mapped("factor", without_offsets, state.pieces(self.units))
         return replace(made, columns=state.columns - 1)
 
     def refit_upper(self, state: SpreadMatrix, steps: int) -> None:
@@ -165,7 +168,7 @@ class ShardedHalves:
         if rank <= own:
             return state
         units = self.units
-        square = state.sum("norm", _penalty, state.pieces(units**2), (2.0, 0.0))
+        square = state.sum("norm", penalty_of, state.pieces(units**2), 2.0, 0.0)
         length = NEW_COLUMNS * np.sqrt(square / (state.shape[0] * (rank - own)))
         lengths = state.pieces(max(float(length), 1e-6) / units)
         made = state.mapped("scatter", _widened, rank, lengths, _seeds(rng, len(state.blocks)))
@@ -264,22 +267,7 @@ def _refitted(*arguments: Any) -> Array:
 def _upper_penalty(
     rows: Array, model: CompletionModel, ends: list[int], weights: tuple[float, float]
 ) -> float:
-    return _penalty(rows, model.rows[ends[0] : ends[1]], weights)
-
-
-def _penalty(rows: Array, stiffness: Array, weights: tuple[float, float]) -> float:
-    """λ/2 Σ a_i ‖p_i‖² + κ/2 ‖b‖²."""
-    squares = np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1])
-    norms = float(stiffness @ squares), float(np.sum(np.square(rows[:, -1]), dtype=float))
-    return 0.5 * sum(w * norm for w, norm in zip(weights, norms, strict=True))
-
-
-def _with_offsets(factor: Array, units: Array, offsets: Array, dtype: Any) -> Array:
-    return np.column_stack([factor / units[:, None], offsets]).astype(dtype)
-
-
-def _factor(rows: Array, units: Array) -> Array:
-    return np.array(rows[:, :-1], dtype=float, order="C") * units[:, None]
+    return penalty_of(rows, model.rows[ends[0] : ends[1]], *weights)
 
 
 def _difference(before: Array, after: Array) -> Array:

@@ -263,13 +263,11 @@ class Halves:
 
     def state(self, factor: Array) -> Array:
         """A new array [P b; Q c] with the optimal offsets."""
-        own = factor if self.units is None else factor / self.units[:, None]
-        return np.column_stack([own, self.offsets(factor)]).astype(self.dtype, copy=False)
+        return with_offsets(factor, self.units, self.offsets(factor), self.dtype)
 
     def factor(self, state: Array) -> Array:
         """[P; Q] of a state, in float64."""
-        own = np.array(state[:, :-1], dtype=float, order="C")
-        return own if self.units is None else own * self.units[:, None]
+        return without_offsets(state, self.units)
 
     def refit_upper(self, state: Array, steps: int) -> float:
         """Improve P and b for fixed Q and c, in place; returns F before."""
@@ -302,11 +300,28 @@ class Halves:
     def _refit(self, fits: RowFits, held: RowFits, own: Array, other: Array, steps: int) -> float:
         penalty = np.full(own.shape[1], self.lam)
         penalty[-1] = self.ridge
-        stiff = 1.0 if held.stiffness is None else held.stiffness[:, None]
-        norms = np.sum(stiff * other[:, :-1] ** 2), np.sum(other[:, -1] ** 2)
-        beside = 0.5 * (self.lam * float(norms[0]) + self.ridge * float(norms[1]))
+        beside = penalty_of(other, held.stiffness, self.lam, self.ridge)
         gram = self.everywhere * (other[:, :-1].T @ other[:, :-1]) if self.everywhere else None
         return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)
+
+
+def with_offsets(factor: Array, units: Array | None, offsets: Array, dtype: Any) -> Array:
+    """Rows of a state, by those of a factor and their units and offsets."""
+    own = factor if units is None else factor / units[:, None]
+    return np.column_stack([own, offsets]).astype(dtype, copy=False)
+
+
+def without_offsets(rows: Array, units: Array | None) -> Array:
+    """Rows of a factor in float64, by those of a state."""
+    own = np.array(rows[:, :-1], dtype=float, order="C")
+    return own if units is None else own * units[:, None]
+
+
+def penalty_of(rows: Array, stiffness: Array | None, lam: float, ridge: float) -> float:
+    """λ/2 Σ a_i ‖p_i‖² + κ/2 ‖b‖² for rows [p_i b_i] of a state, added up in float64."""
+    squares = np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1], dtype=float)
+    own = squares.sum() if stiffness is None else stiffness @ squares
+    return 0.5 * float(lam * own + ridge * np.sum(np.square(rows[:, -1], dtype=float)))
 
 
 def scattered_size(targets: float, scale: float, rank: int) -> float:

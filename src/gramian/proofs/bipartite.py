@@ -47,10 +47,10 @@ class Bipartite:
         """Seconds to form BᵀB, 0 if negligible."""
         return 0.0
 
-    def smaller(self) -> _LiftedGram:
+    def smaller(self) -> LiftedGram:
         """a²I − BᵀB or a²I − BBᵀ. Its λ_min is a² − ‖B‖², close to 0 if a − ‖B‖ is."""
         N = self.block if self.block.shape[1] <= self.block.shape[0] else self.block.T.tocsr()
-        return _LiftedGram(N, self.scale, self.share)
+        return LiftedGram(N, self.scale, self.share)
 
     def from_smaller(self, bottom: float) -> float:
         """The bound on λ_min that follows from a bound for the smaller matrix."""
@@ -59,7 +59,7 @@ class Bipartite:
 
 
 @dataclass(frozen=True)
-class _LiftedGram:
+class LiftedGram:
     """a²I − s²NᵀN, formed on request."""
 
     N: Any
@@ -95,8 +95,13 @@ class _LiftedGram:
 
     def slack(self) -> Array:
         """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, plus the rounding of a²."""
-        indices, counts = host(self.N.indices), np.zeros(self.order)
+        k = host(namespace(self._gram).linalg.diagonal(self._gram))
+        return rounded_sum(self.longest) * k + 4 * UNIT * (self.a**2 + k)
+
+    @property
+    def longest(self) -> int:
+        """The largest number of entries of a column of N."""
+        indices, counts = host(self.N.indices), np.zeros(self.order, dtype=int)
         for start in range(0, indices.size, PART):
             counts += np.bincount(indices[start : start + PART], minlength=self.order)
-        k = host(namespace(self._gram).linalg.diagonal(self._gram))
-        return rounded_sum(float(np.max(counts, initial=1))) * k + 4 * UNIT * (self.a**2 + k)
+        return int(np.max(counts, initial=1))

@@ -19,6 +19,9 @@ from gramian.reductions.base import carried
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
+DEAD = 1e-10
+"""Singular values below this fraction of the largest are omitted."""
+
 
 @dataclass(frozen=True)
 class BlockEmbedding:
@@ -71,8 +74,12 @@ def balanced(factor: Array, m: int) -> Array:
         return np.zeros((factor.shape[0], 1))
     left, S = np.linalg.qr(factor[:m])
     right, T = np.linalg.qr(factor[m:])
+    U, values, V = product_svd(S, T)
+    return np.vstack([left @ U, right @ V]) * np.sqrt(values)
+
+
+def product_svd(S: Array, T: Array) -> tuple[Array, Array, Array]:
+    """U, Σ and V of STᵀ = UΣVᵀ, at least one of Σ, without those that are 0 up to rounding."""
     U, values, Vt = np.linalg.svd(S @ T.T, full_matrices=False)
-    kept = values > 1e-10 * max(float(values[0]), 1e-300)
-    kept[0] = True
-    root = np.sqrt(values[kept])
-    return np.vstack([(left @ U)[:, kept] * root, (right @ Vt.T)[:, kept] * root])
+    count = max(1, int(np.sum(values > DEAD * max(float(values[0]), 1e-300))))
+    return U[:, :count], values[:count], Vt[:count].T
