@@ -1,6 +1,7 @@
 """Options of the whole suite, and what every test starts with."""
 
 import copy
+import itertools
 import signal
 import threading
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gramian.common import clock
 from tests.perturbation import perturb_everything
 
 _FIRST_STATES: dict[tuple[str, str], dict] = {}
@@ -68,6 +70,17 @@ def _hears_ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def ticking(monkeypatch):
+    """A function that replaces the clock: each reading is `step` seconds later than the last."""
+
+    def start(step):
+        readings = itertools.count()
+        monkeypatch.setattr(clock, "now", lambda: step * next(readings))
+
+    return start
 
 
 @pytest.fixture(autouse=True)

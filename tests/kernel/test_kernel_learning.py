@@ -90,10 +90,11 @@ def test_pcp_reaches_the_optimum_of_a_conic_solver():
     assert fitted.result_.status is gm.Status.CONVERGED
 
 
-def test_pcp_keeps_one_limit_of_time_and_tells_links_that_it_did_not_keep():
+def test_pcp_keeps_one_limit_of_time_and_tells_links_that_it_did_not_keep(ticking):
+    ticking(2e-3)
     with pytest.warns(ConvergenceWarning, match="time limit"):
         fitted = PCP(max_violation=1e-9, tol=1e-9, time_limit=0.2).fit(X, KNOWN)
-    assert fitted.result_.seconds < 10.0  # on a busy machine
+    assert fitted.result_.seconds < 1.0
     assert fitted.constraint_violation_ > 0
 
 

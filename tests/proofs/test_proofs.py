@@ -277,9 +277,9 @@ def test_trial_factorisations_are_limited():
     i, j = rng.integers(0, n, (2, 4 * n))
     A = sp.coo_array((np.ones(i.size), (i, j)), shape=(n, n)).tocsr()
     A = sp.csr_array(A + A.T + 40 * sp.eye_array(n))
-    started = time.perf_counter()
+    started = time.process_time()
     assert SparseForm(A).seconds > 10
-    assert time.perf_counter() - started < 20  # minutes once
+    assert time.process_time() - started < 20  # minutes once
 
 
 def test_small_graph_with_fill_in_is_not_underestimated():

@@ -1,5 +1,6 @@
 """Three formulations × two backends, against each other and against known optima."""
 
+import os
 import sys
 import time
 
@@ -27,7 +28,6 @@ from tests.cases import (
     distances,
     gram_terms,
     psd,
-    symmetric,
 )
 from tests.conic import Term, conic_minimum
 
@@ -199,12 +199,13 @@ def test_an_unbounded_problem_is_told(name, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_deadline_is_the_time_limit_of_the_backend(backend):
-    rng = np.random.default_rng(0)
-    problem = problems.quadratic(psd(rng, 20), psd(rng, 20), symmetric(rng, 20))
-    started = time.perf_counter()
-    steps("sqlp", problem, settings(seconds=0.05), backend=backend, accuracy=1e-15)
-    assert time.perf_counter() - started < 5.0
+def test_the_deadline_is_the_time_limit_of_the_backend(backend, monkeypatch):
+    limits = []
+    monkeypatch.setattr(
+        "gramian.methods.conic_backends.call", lambda name, data, seconds: limits.append(seconds)
+    )
+    steps("sqlp", BY_NAME["top-eigen"].problem, settings(seconds=50.0), backend=backend)
+    assert len(limits) == 1 and 0 < limits[0] <= 50.0
 
 
 def test_an_optimum_at_zero_has_no_columns():
@@ -276,10 +277,10 @@ def test_a_limit_ends_a_call_that_takes_far_longer(n):
     pytest.importorskip("clarabel")
     A = np.random.default_rng(0).normal(size=(n, n))
     problem = gm.problems.quadratic(A @ A.T, np.eye(n), A + A.T)
-    started = time.perf_counter()
+    before = os.times()
     result = gm.minimize(problem, "conic", time_limit=1.0)
     assert result.status is gm.Status.TIME_LIMIT
-    assert time.perf_counter() - started < 15.0
+    assert sum(os.times()[:4]) - sum(before[:4]) < 15.0  # of the processor, whatever its load
     assert result.certificate.value == pytest.approx(problem.value(result.factor))
 
 

@@ -88,13 +88,15 @@ def test_iteration_limit_is_kept(solver, max_iter):
 
 
 @EVERY_CONE_SOLVER
-def test_time_limit_is_kept(solver):
+def test_time_limit_is_kept(solver, ticking):
+    """At most 50 readings of the clock, and those of the last certificate."""
+    ticking(1e-3)
     rng = np.random.default_rng(0)
     edges = rng.integers(0, 80, (400, 2))
     problem = gm.Problem(Composite(Entries(edges, 80), Squared(rng.standard_normal(400)), 1e-6))
     result = gm.minimize(problem, solver, tol=0.0, time_limit=0.05)
     assert result.status in (Status.TIME_LIMIT, Status.STALLED)
-    assert result.seconds < 2.0
+    assert result.seconds < 0.1
     assert np.isfinite(result.value)
 
 

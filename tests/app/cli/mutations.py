@@ -65,7 +65,7 @@ ODD = (
     ),
 )
 SECONDS = 30.0
-"""An invocation that takes longer hangs."""
+"""Processor time of the longest invocation that does not hang."""
 
 ENDS = (0, 2, 3, 130)
 OUTPUTS = ("--out", "--model", "--report", "--plot", "--dual", "--matrix", "--checkpoint")
@@ -154,9 +154,9 @@ def attack(count: int, seed: int = 0) -> Outcome:
                     name = str(rng.choice(files))
                     inputs[name] = broken(kept[name], rng)
                     (folder / name).write_bytes(inputs[name])
-                started = time.perf_counter()
+                started = time.process_time()
                 status, said = outcome(words)
-                took = time.perf_counter() - started
+                took = time.process_time() - started
                 tally.slowest = max(tally.slowest, took)
                 tally.ends[status] = tally.ends.get(status, 0) + 1
                 changed = [

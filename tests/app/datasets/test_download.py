@@ -291,10 +291,10 @@ def test_trouble_is_an_error_and_leaves_nothing(a1a, cache, monkeypatch, name):
     monkeypatch.setattr(_download, "PATIENCE", 0.4)
     answer, message = TROUBLE[name]
     a1a(answer)
-    start = time.monotonic()
+    start = time.monotonic()  # a reader without these limits waits for minutes
     with pytest.raises(DownloadError, match=rf"'a1a' could not be downloaded: .*{message}"):
         load("a1a", download=True)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 30
     assert not cache.exists()
     with pytest.raises(DataMissingError):
         load("a1a")
