@@ -198,11 +198,13 @@ def test_progress_without_a_folder_writes_nothing(tmp_path, monkeypatch):
 def test_a_fit_that_its_time_limit_ended_is_run_again_with_other_solves(tmp_path):
     """The weights that a fit tries depend on its time: a later call may solve other problems."""
     first, second = (gm.problems.kta(X, y, lam, regularizer="trace") for lam in (1e-2, 1.0))
+    few = {"solver": "lbfgs", "max_iter": 3, "tol": 1e-2}
     with gm.checkpoints(tmp_path):
-        gm.minimize(first, "lbfgs", max_iter=3, tol=1e-2)
+        gm.minimize(first, **few)
     with gm.checkpoints(tmp_path), pytest.raises(StoredFileError, match="another problem"):
-        gm.minimize(second, "lbfgs")
+        gm.minimize(second, **few)
     with gm.checkpoints(tmp_path), clock.budget(60.0):
-        assert gm.minimize(second, "lbfgs").value <= second.value(np.zeros((second.order, 0)))
+        found = gm.minimize(second, **few).value
+    assert found <= second.value(np.zeros((second.order, 0)))
     with gm.checkpoints(tmp_path):
-        gm.minimize(second, "lbfgs")
+        assert gm.minimize(second, **few).value <= found
