@@ -30,7 +30,7 @@ TESTS = (
     "tests/proofs",
     "tests/reductions",
     "tests/solvers",
-    "tests/outer",
+    "tests/constrained",
     "tests/metric",
     "tests/kernel",
     "tests/manifold",

@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 import gramian
 from gramian.completion import NuclearCompletion
 from gramian.metric import KTA
+from tests import portable
 
 ROOT = Path(gramian.__file__).parent
 GUIDE = ROOT.parent.parent / "CONTRIBUTING.md"
@@ -103,3 +104,11 @@ def test_the_method_of_the_guide_runs(capsys):
     code = re.search(r"```python\n(.*?)```", part("How to add a method"), re.DOTALL)[1]
     exec(compile(code, "guide", "exec"), {})
     assert capsys.readouterr().out.strip() == "CONVERGED True"
+
+
+def test_lists_of_tests_name_existing_ones():
+    base = ROOT.parent.parent
+    assert [name for name in portable.TESTS if not (base / name).exists()] == []
+    for line in (base / "tests/slow.txt").read_text("utf-8").splitlines():
+        file, name = line.split("::")
+        assert f"def {name.split('[')[0]}(" in (base / file).read_text("utf-8"), line
