@@ -128,7 +128,7 @@ def test_splitting_with_ill_conditioned_hessian(seed, max_iter):
     assert_claims_hold(problem, result)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), lam=st.floats(0.05, 2.0), kind=st.sampled_from("ed"))
 def test_bound_is_true_for_random_squared_problems(seed, lam, kind):
     """Σ (z − t)² + λ tr M over entries or distances, against a conic solver."""
@@ -149,7 +149,7 @@ def test_bound_is_true_for_random_squared_problems(seed, lam, kind):
     assert_true_bound(case, gm.certify(problem, rng.standard_normal((n, 2))))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), trace=st.floats(0.1, 10.0))
 def test_frank_wolfe_gap_is_true_over_the_spectrahedron(seed, trace):
     """min ‖M − K‖² over tr M = τ is the projection of K, known from its eigenvalues."""

@@ -41,7 +41,7 @@ def brute(X, y, k, *, same):
 
 
 @EVERY_FINDER
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 6), d=st.integers(1, 20))
 def test_neighbours_are_those_of_brute_force(name, seed, k, d):
     X, y = samples(seed, d=d)
@@ -184,7 +184,6 @@ LABELS = st.lists(st.integers(0, 4), min_size=3, max_size=30).filter(
 """At least two classes, and a class of two or more."""
 
 
-@settings(deadline=None)
 @given(y=st.lists(st.integers(0, 3), min_size=1, max_size=15))
 def test_all_pairs_are_all_pairs_once(y):
     same, other = all_pairs(y)
@@ -193,7 +192,6 @@ def test_all_pairs_are_all_pairs_once(y):
     assert [tuple(p) for p in other.tolist()] == [(i, j) for i, j in pairs if y[i] != y[j]]
 
 
-@settings(deadline=None)
 @given(y=LABELS, count=st.integers(1, 60), seed=st.integers(0, 10**6))
 def test_random_pairs_have_their_classes_and_repeat(y, count, seed):
     y = np.array(y)
@@ -206,7 +204,6 @@ def test_random_pairs_have_their_classes_and_repeat(y, count, seed):
     np.testing.assert_array_equal(again, (similar, dissimilar))
 
 
-@settings(deadline=None)
 @given(y=LABELS, count=st.integers(1, 60), seed=st.integers(0, 10**6))
 def test_random_triplets_have_their_classes_and_repeat(y, count, seed):
     y = np.array(y)

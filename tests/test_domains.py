@@ -20,7 +20,6 @@ def test_cone_projection_is_the_positive_part(values):
     np.testing.assert_array_equal(nearest - PSDCone().project_eigenvalues(-values), values)
 
 
-@settings(deadline=None)
 @given(values=VALUES, trace=st.floats(0.01, 50))
 def test_simplex_projection_meets_its_optimality_conditions(values, trace):
     nearest = Spectrahedron(trace).project_eigenvalues(values)
@@ -33,7 +32,7 @@ def test_simplex_projection_meets_its_optimality_conditions(values, trace):
     assert np.all(values[~kept] <= shift[kept][0] + 1e-9)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(values=hnp.arrays(float, 3, elements=st.floats(-3, 3)))
 def test_simplex_projection_is_nearer_than_a_grid(values):
     nearest = Spectrahedron(1.0).project_eigenvalues(values)

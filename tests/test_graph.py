@@ -24,7 +24,7 @@ def clouds(parts=3, each=20, seed=0):
     return np.vstack([rng.normal(size=(each, 3)) + 50 * i for i in range(parts)])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**16), k=st.integers(1, 5))
 def test_edges_join_nearest_neighbours(seed, k):
     X = np.random.default_rng(seed).normal(size=(30, 3))

@@ -11,7 +11,7 @@ from gramian.completion._reading import gather
 KINDS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), kind=st.sampled_from(KINDS))
 def test_integer_ids_of_any_dtype_are_sorted(data, kind):
     info = np.iinfo(kind)
@@ -33,7 +33,7 @@ def test_accepts_integer_ids_with_large_gaps(ends):
     assert place.tolist() == [1, 0, 1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), duplicates=st.sampled_from(["mean", "sum", "last"]))
 def test_entries_are_sorted_by_row_and_column(seed, duplicates):
     rng = np.random.default_rng(seed)

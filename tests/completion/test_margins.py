@@ -47,7 +47,7 @@ def hinges(margins, z):
     return total
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0.01, 2.0), st.floats(0.1, 5.0))
 def test_quadratic_majorant_touches_the_hinges(seed, mu, spread):
     margins = margins_of(seed, size=8, mu=mu)

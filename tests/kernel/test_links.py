@@ -98,7 +98,7 @@ def test_many_labels_give_some_links_of_each_kind_to_each():
     assert len(links.pairs) < 45 * known.size
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**16))
 def test_merging_is_the_problem_with_must_links_exact(seed):
     rng = np.random.default_rng(seed)

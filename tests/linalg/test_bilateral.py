@@ -47,7 +47,7 @@ def grid_minimum(f, lower, upper, reach=20.0, ticks=11):
 
 
 @EVERY_BOX
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), rank=st.integers(0, 2))
 @example(seed=0, rank=0)
 def test_box_quadratic_matches_a_grid(lower, upper, seed, rank):
@@ -116,7 +116,7 @@ MODES = {
 
 @pytest.mark.parametrize(("mode", "alphas"), MODES.values(), ids=MODES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6))
 @example(seed=3181)  # flat along a line, where steps of steepest descent zigzag
 def test_bilateral_matches_a_grid(loss, mode, alphas, seed):
@@ -145,7 +145,7 @@ def test_bilateral_of_unbounded_function(loss):
     assert bilateral(falling)[2] == -np.inf
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-12, 1e-4, 1.0, 1e6, 1e12]))
 def test_bilateral_is_exact_for_a_quadratic_at_any_scale(seed, scale):
     rng = np.random.default_rng(seed)

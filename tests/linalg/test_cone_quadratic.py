@@ -28,7 +28,7 @@ def assert_optimal(H, gradient, here, S, trace=None):
     assert abs(np.sum(G * S)) <= 1e-6 * size * (1 + np.trace(S))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 9))
 def test_the_optimality_conditions_hold(seed, order):
     H, gradient, here = random_quadratic(seed, order)
@@ -36,7 +36,7 @@ def test_the_optimality_conditions_hold(seed, order):
     assert_optimal(H, gradient, here, cone_quadratic(H, gradient, here).S)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.floats(1e-3, 1e3))
 def test_the_trace_is_kept_and_the_optimality_conditions_hold(seed, order, trace):
     H, gradient, here = random_quadratic(seed, order, rank=2)
@@ -95,7 +95,7 @@ def test_unbounded_problem_gives_large_solution():
     assert np.trace(S) > 1e6
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_symmetric_kron_is_the_product(seed, order):
     rng = np.random.default_rng(seed)

@@ -204,7 +204,7 @@ newton = st.sampled_from(NEWTON)
 seeds = st.integers(0, 1000)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(newton, seeds, st.floats(1e-6, 1e6), st.floats(-50, 50))
 def test_scale_and_shift(method, seed, scale, shift):
     a = symmetric(30, seed)
@@ -214,7 +214,7 @@ def test_scale_and_shift(method, seed, scale, shift):
     assert pair.value == pytest.approx(scale * (base.value + shift), abs=1e-7 * scale)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(newton, seeds)
 def test_permutation_and_orthogonal_similarity(method, seed):
     a = symmetric(30, seed)
@@ -227,7 +227,7 @@ def test_permutation_and_orthogonal_similarity(method, seed):
     assert permuted.value == pytest.approx(value, abs=1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(list(METHODS)), seeds, st.integers(1, 12))
 def test_residual_interval_holds_an_eigenvalue(method, seed, n):
     a = symmetric(n, seed)

@@ -15,7 +15,7 @@ def value_at(coefficients, mu):
     return np.polynomial.polynomial.polyval(mu, coefficients)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(number, number, number, number, positive, st.booleans())
 def test_not_above_any_grid_point(c0, c1, c2, c3, c4, nonnegative):
     c = [c0, c1, c2, c3, c4]

@@ -59,7 +59,7 @@ def grid_minimum(phi, reach=10.0):
 
 
 @pytest.mark.parametrize("make", QUADRATIC.values(), ids=QUADRATIC)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), descending=st.booleans())
 def test_quadratic_search_is_exact(make, seed, descending):
     restriction, phi = line(make, seed, descending)
@@ -78,7 +78,7 @@ def test_coefficients_are_those_of_the_polynomial(make):
 
 
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), descending=st.booleans())
 @example(seed=383, descending=True)  # has two valleys
 @example(seed=6, descending=True)  # Newton alone goes to and fro between two kinks

@@ -85,7 +85,7 @@ def test_rosenbrock_is_solved_in_about_the_steps_of_scipy(n):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_values_decrease_to_the_minimum(seed, n):
     rng = np.random.default_rng(seed)
     A, b = definite(rng, n), rng.standard_normal(n)
@@ -103,7 +103,7 @@ def test_values_decrease_to_the_minimum(seed, n):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_invariant_to_rotation(seed):
     rng, n = np.random.default_rng(seed), 6
     Q = ortho_group.rvs(n, random_state=seed % 2**31)

@@ -12,7 +12,7 @@ from gramian.losses.collapse import SoftCollapse, uniform_targets
 
 SIZES = (5, 4)
 CLASSES = np.array([0, 0, 1, 1, 2, 0, 0, 0, 1])  # two points are alone in their class
-SEEDS = settings(max_examples=20, deadline=None)
+SEEDS = settings(max_examples=20)
 
 
 def images(seed, spread=2.0):

@@ -58,7 +58,7 @@ LOSSES = {
     "filled-soft-min-offset": FilledSoftMin(mu=0.5, rate=0.7, offset=CENTRE[:-1]),
 }
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-RANDOM = [settings(max_examples=30, deadline=None), given(seed=st.integers(0, 10**6))]
+RANDOM = [settings(max_examples=30), given(seed=st.integers(0, 10**6))]
 
 
 def random_case(function):
@@ -238,7 +238,7 @@ def test_sharp_soft_min_neither_overflows_nor_underflows(scale):
     assert loss.conjugate(w) == 0.0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), mu=st.floats(0.3, 3.0), rate=st.floats(0.2, 5.0))
 def test_filled_soft_min_minimises_over_slack(seed, mu, rate):
     """SLSQP over ξ ≥ 0 with Σ ξ = ωt."""

@@ -177,7 +177,7 @@ def test_seen_agrees_with_bilinear_and_adjoint(make):
 
 
 @EVERY_MAP
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     n=st.integers(3, 12), p=st.integers(1, 20), rank=st.integers(1, 5), seed=st.integers(0, 10**6)
 )
@@ -342,7 +342,7 @@ def test_rejects_wrong_shapes(make):
             call()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**16), n=st.integers(2, 30), p=st.integers(1, 40))
 def test_the_grounded_root_makes_the_laplacian_the_identity(seed, n, p):
     rng = np.random.default_rng(seed)

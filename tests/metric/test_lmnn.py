@@ -161,7 +161,7 @@ def test_too_many_active_triplets_loosen_the_bound_and_not_the_value(monkeypatch
 # --- violated triplets ---------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     scale=st.sampled_from([1e-3, 0.3, 3.0, 1e3]),
@@ -515,7 +515,7 @@ def a_task(seed=0, n=120, d=4):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.floats(-3, 0.5), st.sampled_from([1.0, 1.2]))
 def test_consecutive_searches_equal_separate_searches(seed, power, margin):
     task, rng = a_task(seed % 7), np.random.default_rng(seed)

@@ -16,7 +16,7 @@ def combined(spaces, mixture):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     widths=st.tuples(st.integers(1, 80), st.integers(1, 80)),

@@ -94,7 +94,7 @@ def test_query_among_the_samples_finds_itself(way, go):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10**6),
     offset=st.sampled_from([0.0, 1e3, 1e7]),
@@ -139,7 +139,7 @@ def test_result_is_independent_of_threads(threads, monkeypatch):
         np.testing.assert_array_equal(found, brute(X, 5, apart=either)[0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 300), spread=st.sampled_from([0.0, 2.0, 8.0]))
 def test_float32_score_is_within_error_bound(seed, d, spread):
     """Also for samples of very different sizes that are not well centred."""

@@ -54,7 +54,7 @@ EVERY = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
 @EVERY
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_products_dense_form_and_lower_bound_agree(make, seed):
     rng = np.random.default_rng(seed)

@@ -271,7 +271,7 @@ def test_empty_factor_is_the_zero_matrix(objective):
 
 
 @FEW
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), rank=st.integers(1, N), scale=st.floats(1e-3, 1e3))
 def test_value_does_not_depend_on_the_rotation_of_the_factor(objective, seed, rank, scale):
     rng = np.random.default_rng(seed)
@@ -283,7 +283,7 @@ def test_value_does_not_depend_on_the_rotation_of_the_factor(objective, seed, ra
 
 
 @FEW
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6))
 def test_is_convex_between_psd_matrices(objective, seed):
     rng = np.random.default_rng(seed)

@@ -108,7 +108,7 @@ def test_bound_is_below_and_near_smallest_eigenvalue(make, seed, small_limit):
 
 
 @pytest.mark.parametrize("name", ["dense", "sparse", "bordered"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), below=st.floats(1e-9, 1.0))
 def test_shift_above_smallest_eigenvalue_is_not_proved(name, seed, below):
     """A shift above λ_min is never proved, a shift slightly below always."""
@@ -118,7 +118,7 @@ def test_shift_above_smallest_eigenvalue_is_not_proved(name, seed, below):
     assert form.above(true - 1e-7 * (1 + below)).definite
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), loud=st.sampled_from([1e2, 1e4, 1e6]))
 def test_rows_of_different_scale(seed, loud):
     """diag(s) A diag(s): each row has its own error bound."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramian import proofs
@@ -18,6 +18,7 @@ def operator(G):
     return SymmetricOperator(len(G), lambda V: G @ V, lambda: G)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(4, 12), st.integers(0, 3))
 def test_bound_is_valid(seed, order, rank):
     rng = np.random.default_rng(seed)

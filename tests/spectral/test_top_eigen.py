@@ -132,7 +132,7 @@ def test_result_is_reproducible():
     np.testing.assert_array_equal(first, second)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     n=st.integers(2, 90),
     share=st.floats(0, 1),

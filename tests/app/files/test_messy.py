@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gramian.app.files import FileError, read_header, read_ratings, read_table
@@ -254,7 +254,6 @@ def test_a_first_line_of_ids_is_no_header(tmp_path):
         assert not read_header(path, ids=["anna", "ben", "12"]).named
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(
         st.lists(st.sampled_from(["1", "", "x y", '"q,r"', " "]), min_size=2, max_size=3)
