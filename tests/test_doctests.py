@@ -8,6 +8,7 @@ import pkgutil
 import pytest
 
 import gramian
+from tests.slow import slow_among
 
 OPTIONAL = {
     "gramian.cvxpy.solver": "cvxpy",
@@ -24,7 +25,16 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+LONG = [
+    f"gramian.{name}"
+    for name in ("completion.nuclear_completion", "kernel.auto_kernel", "kernel.npkl",
+                 "manifold.mvu", "manifold.neighbor_layout", "metric.auto_metric",
+                 "metric.classifier", "metric.dml_eig", "metric.lmnn")
+]  # fmt: skip
+"""Modules whose examples take more than half a second; `make docs` runs them, too."""
+
+
+@pytest.mark.parametrize("name", slow_among(MODULES, *LONG))
 def test_examples_of_a_module(name):
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert found.failed == 0

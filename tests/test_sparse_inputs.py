@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 
 import gramian as gm
 from gramian.graph import neighbor_graph, smoothest
+from tests.slow import slow
 
 X, Y = load_iris(return_X_y=True)
 KNOWN = np.where(np.arange(len(Y)) % 5 == 0, Y, -1)
@@ -61,7 +62,7 @@ USES = {
 
 
 @pytest.mark.parametrize("name", USES)
-@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix])
+@pytest.mark.parametrize("kind", [sp.csr_array, slow(sp.csr_matrix)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_sparse_input_is_not_changed(name, kind):
     matrix, use = USES[name]

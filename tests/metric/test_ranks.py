@@ -18,7 +18,7 @@ from gramian.problems.metric import signed_scatter
 from gramian.problems.moments import moments
 from tests.slow import slow
 
-X, Y = load_wine(return_X_y=True)
+X, Y = (part[::2] for part in load_wine(return_X_y=True))
 X = StandardScaler().fit_transform(X)
 
 
@@ -88,7 +88,7 @@ def test_rejects_a_floor_with_a_rank(learner):
 def test_the_number_of_components_is_the_rank(name):
     learner, given = LEARNERS[name]
     one, other = (learner(**given, **few).fit(X, Y) for few in ({"rank": 2}, {"n_components": 2}))
-    assert one.transform(X).shape == (178, 2)
+    assert one.transform(X).shape == (len(Y), 2)
     np.testing.assert_array_equal(one.components_, other.components_)
     assert one.certificate_ == other.certificate_
 
@@ -161,7 +161,7 @@ def test_few_columns_in_the_space_of_a_kernel(learner, kernel):
     given = {"lam": 1e-2} if learner is KTA else {"shrinkage": 0.0, "floor": 0.0}
     two = learner(kernel=kernel, n_components=2, **given).fit(X, Y)
     whole = learner(kernel=kernel, **given).fit(X, Y).result_
-    assert two.transform(X).shape == (178, 2) and two.result_.factor.shape[1] == 2
+    assert two.transform(X).shape == (len(Y), 2) and two.result_.factor.shape[1] == 2
     gap = two.certificate_.gap + 1e-3 * abs(whole.value)
     assert -1e-3 * abs(whole.value) <= two.result_.value - whole.value <= gap
 

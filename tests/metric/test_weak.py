@@ -1,5 +1,7 @@
 """Metrics from pairs and triplets, and what they say of pairs."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,7 +99,7 @@ def test_triplets_of_vectors_frames_and_sparse_samples_give_the_metric_of_indice
 
 
 @FROM_PAIRS
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**16))
 def test_neither_the_order_of_pairs_nor_of_their_points_matters(learner, seed):
     rng = np.random.default_rng(seed)
@@ -167,6 +169,13 @@ FROM_TUPLES = {
 }
 
 
+QUICK = [
+    *((name, 4, np.asarray) for name in FROM_TUPLES),
+    *((name, 200, np.asarray) for name in ("DMLEig", "LinearSeparation", "TripletMetric")),
+]
+"""Each learner, and more features than samples once for pairs, without weights, and triplets."""
+
+
 def fitted_to(name, samples, rows):
     """The learner of a name fitted to the pairs or triplets, sample i at the row rows[i]."""
     learner, kind = FROM_TUPLES[name]
@@ -175,9 +184,13 @@ def fitted_to(name, samples, rows):
     return clone(learner).fit_triplets(rows[TRIPLETS], X=samples)
 
 
-@pytest.mark.parametrize("form", [np.asarray, slow(sp.csr_array)])
-@pytest.mark.parametrize("features", [4, slow(90), 200])
-@pytest.mark.parametrize("name", FROM_TUPLES)
+@pytest.mark.parametrize(
+    ("name", "features", "form"),
+    [
+        row if row in QUICK else slow(*row)
+        for row in itertools.product(FROM_TUPLES, (4, 90, 200), (np.asarray, sp.csr_array))
+    ],
+)
 def test_samples_in_no_pair_have_no_effect(name, features, form):
     """Neither a ridge, a floor, a mean, a scale nor a principal direction depends on them."""
     rng = np.random.default_rng(0)
@@ -239,7 +252,7 @@ def test_fitting_from_pairs_forgets_the_labels_of_an_earlier_fit():
     assert not hasattr(fitted.fit(X, Y), "threshold_")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     marked=st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=30).filter(
         lambda rows: len({same for _, same in rows}) == 2
@@ -369,7 +382,7 @@ def test_triplets_of_identical_points_or_none_are_refused(learner):
         learner().fit_triplets(TRIPLETS)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**16), decimals=st.integers(0, 2))
 def test_distinct_rows_are_found_whatever_their_order(seed, decimals):
     rng = np.random.default_rng(seed)

@@ -24,6 +24,7 @@ from gramian.problems.local_metric import (
 )
 from gramian.solvers.registry import SOLVERS
 from tests.conic import Term, _Model, add, conic_minimum
+from tests.slow import slow
 
 rng = np.random.default_rng(11)
 N, D, K = 18, 4, 2
@@ -255,6 +256,7 @@ def accepts(solver, problem):
     return SOLVERS[solver].refusal(problem, settings) is None
 
 
+LONG_RUNS = [("admm", "lmnn"), ("admm", "triplets"), ("gd", "triplets")]
 PAIRS = [
     (solver, name)
     for name in TABLE
@@ -263,7 +265,11 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("solver", "name"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
+@pytest.mark.parametrize(
+    ("solver", "name"),
+    [slow(*pair) if pair in LONG_RUNS else pair for pair in PAIRS],
+    ids=["-".join(pair) for pair in PAIRS],
+)
 def test_every_solver_reaches_the_optimum(solver, name):
     problem = TABLE[name]()
     result = gm.minimize(problem, solver, tol=1e-6)

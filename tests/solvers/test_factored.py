@@ -42,7 +42,7 @@ def test_a_step_of_the_local_lipschitz_constant_descends(case):
         assert step == pytest.approx(model, rel=1e-8)
 
 
-@pytest.mark.parametrize("rule", [1, 2])
+@pytest.mark.parametrize("rule", [slow(1), 2])
 @pytest.mark.parametrize("extrapolate", [True, slow(False)])
 def test_bis_draws_its_two_factors_together(rule, extrapolate):
     case = BY_NAME["squared-distances"]
