@@ -65,8 +65,11 @@ def test_ids_that_are_tuples_are_one_row():
     names = np.empty(ROWS.size, dtype=object)
     names[:] = [("user", int(i)) for i in ROWS]
     fitted = NuclearCompletion(lam=2.0).fit((names, COLS, VALUES))
-    assert fitted.recommend(("user", 4), 3)[0].shape == (3,)
-    assert len(fitted.similar_users(("user", 4), 3)[0]) == 3
+    plain = NuclearCompletion(lam=2.0).fit((ROWS, COLS, VALUES))
+    best = fitted.recommend(("user", 4), 3)[0]
+    np.testing.assert_array_equal(best, plain.recommend(4, 3)[0])
+    like = [("user", int(i)) for i in plain.similar_users(4, 3)[0]]
+    assert list(fitted.similar_users(("user", 4), 3)[0]) == like
 
 
 def test_evaluate_equals_explicit_loops(model):

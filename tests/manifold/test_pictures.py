@@ -63,12 +63,18 @@ def test_a_gif_holds_all_frames_each_turned_as_the_next():
     picture = plotting.Picture()
     places = np.random.default_rng(0).standard_normal((20, 2)) * [3, 1]
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
-    picture.frames = [places - places.mean(axis=0), (places - places.mean(axis=0)) @ turn]
-    first, second = plotting.turned_alike(picture.frames)
+    places -= places.mean(axis=0)
+    picture.frames = [places[::-1], places, places @ turn]
+    _, first, second = plotting.turned_alike(picture.frames)
     np.testing.assert_allclose(first, second, atol=1e-12)
     moving = image.open(io.BytesIO(picture.gif(rate=4)))
-    assert moving.format == "GIF" and moving.n_frames >= 1
-    moving.load()
+    assert moving.format == "GIF" and moving.n_frames == 2  # equal ones are one
+    lengths = []
+    for k in range(moving.n_frames):
+        moving.seek(k)
+        moving.load()
+        lengths.append(moving.info["duration"])
+    assert lengths == [250, 250 * (2 + 4)]  # the last frame is repeated for a second
     picture.close()
 
 

@@ -56,9 +56,12 @@ def test_edges_may_be_stored_in_any_way(form):
 
 def test_the_transformer_of_scikit_learn_goes_before():
     chain = make_pipeline(
-        KNeighborsTransformer(n_neighbors=5, mode="distance"), MVU(metric="precomputed", tol=0.1)
+        KNeighborsTransformer(n_neighbors=5, mode="distance"), MVU(metric="precomputed", tol=1e-2)
     )
-    assert chain.fit_transform(X).shape == (N, 2)
+    found, plain = chain.fit_transform(X), MVU(n_neighbors=5, tol=1e-2).fit(X)
+    np.testing.assert_array_equal(chain[-1].graph_.edges, plain.graph_.edges)
+    expected = cdist(plain.embedding_, plain.embedding_)
+    np.testing.assert_allclose(cdist(found, found), expected, atol=0.05 * expected.max())
 
 
 @pytest.mark.parametrize("learner", [MVU, NeighborLayout])
