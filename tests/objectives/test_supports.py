@@ -8,6 +8,7 @@ import gramian as gm
 from gramian.losses import Logistic, Squared, SquaredHinge
 from gramian.maps import BlockEntries, Entries, PairDistances
 from gramian.objectives import Composite, GramQuadratic, LowRankPlusIdentity, Sum
+from gramian.objectives.supports import Growth
 from gramian.proofs import lowest
 from tests.slow import slow
 
@@ -140,3 +141,9 @@ def test_sum_without_support():
     objective = Sum([Bare(X @ X.T, None, X + X.T), SHAPES["composite"]])
     assert objective.support(objective.image(X)) is None
     assert objective.dual(objective.image(X)) is None
+
+
+def test_growth_of_a_sum_is_the_sum_of_growths():
+    total = Growth(1.0, 2.0, 3.0) + Growth(4.0, -9.0, 6.0)
+    assert total == Growth(5.0, -7.0, 9.0)
+    assert total.least == pytest.approx(5.0 - 49.0 / 36.0)

@@ -291,6 +291,15 @@ def test_small_graph_with_fill_in_is_not_underestimated():
     assert SparseForm(sp.csr_array(path)).seconds <= 0.1
 
 
+def test_resolution_is_what_a_dense_proof_subtracts():
+    A, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, -1.0]) / np.sqrt(2)
+    exact, blurred = DenseForm(A, np.zeros(2)), DenseForm(A, np.full(2, 1e-3))
+    assert 0 < exact.resolution(v, -1.0) < exact.resolution(v, -2.0)
+    lost = blurred.resolution(v, -1.0)
+    assert blurred.above(-1.0 - lost).definite
+    assert not blurred.above(-1.0 - 0.25 * lost).definite
+
+
 def test_rounded_sum_bounds_worst_case():
     """Each addition to 1 loses half an ulp of 1: a deterministic worst case."""
     terms = 10_000

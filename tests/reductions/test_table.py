@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 import gramian as gm
 from gramian import problems
+from gramian.certificate import relative
 from gramian.linalg.svec import smat
 from gramian.losses import Squared
 from gramian.maps import Entries, PairDistances, Stack
@@ -32,6 +33,7 @@ from gramian.problems.local_metric import (
     pair_scatter,
 )
 from gramian.reductions.attraction import attraction
+from gramian.reductions.base import carried
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.reductions.conic_scaling import conic_scaling
 from gramian.reductions.floor import Floor
@@ -460,3 +462,14 @@ def test_whitening_with_weight_on_the_centre():
 def test_whitening_does_not_apply():
     assert graph_whitening(problems.top_eigen(np.eye(N))) is None
     assert graph_whitening(problems.mvu(EDGES[EDGES[:, 0] < 6], D[EDGES[:, 0] < 6], N, NU)) is None
+
+
+def test_certificate_of_a_multiple_plus_a_constant():
+    """F = 2F̃ − 7: the gap doubles, and is relative to the size of F."""
+    A = np.diag([3.0, 2.0, -1.0])
+    found = gm.certify(gm.problems.nearest(A), np.eye(3, 1))
+    moved = carried(found, np.eye(3, 1), scale=2.0, constant=-7.0)
+    assert moved.value == pytest.approx(2 * found.value - 7)
+    assert moved.scale == pytest.approx(abs(2 * found.scale - 7))
+    assert moved.gap == pytest.approx(2 * found.gap)
+    assert moved.relative_gap == pytest.approx(relative(moved.gap, moved.value, moved.scale))
