@@ -9,6 +9,11 @@ import pytest
 from tests.app.cli.conftest import EXAMPLES
 
 
+@pytest.fixture(autouse=True)
+def few_candidates():
+    """`auto` has all its candidates here."""
+
+
 @pytest.fixture
 def shipped(run, tmp_path, monkeypatch):
     shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
