@@ -35,11 +35,12 @@ def pytest_configure(config):
 
 
 REPEATED_CHECKS = (
+    "check_estimator_sparse_array",
     "check_estimator_sparse_matrix",
     "check_transformer_data_not_an_array",
     "readonly_memmap=True",
 )
-"""Checks of scikit-learn that repeat another one with a second container of the same numbers."""
+"""Checks of scikit-learn that repeat another one with other containers of the same numbers."""
 
 
 SLOW = Path(__file__).with_name("slow.txt")
