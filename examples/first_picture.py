@@ -7,7 +7,7 @@ digits by t-SNE, clusters of two moons by their neighbourhood graph. Lower row: 
 `AutoMetric`, `NeighborLayout` and `NPKL` with four links. The number in each title is measured
 here: the error of 3 nearest neighbours on held-out samples (mean of four splits, in the two
 directions drawn), the share of digits whose nearest neighbour in the picture is the same digit, the
-share of samples in the right cluster. t-SNE is ahead of `NeighborLayout` here. The moons are one
+share of samples in the right cluster. t-SNE and `NeighborLayout` are equal here. The moons are one
 draw; on noisier ones four links can do harm.
 """
 
