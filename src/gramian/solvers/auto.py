@@ -64,13 +64,17 @@ SPLITTING_STEPS_BEFORE_CUT, GAP_BEFORE_CUT, REFINING_STEPS = 100, 1e-2, 500
 L-BFGS steps that refine it there."""
 
 MAX_WAIT_FRACTION = 0.25
-"""Fraction of the remaining time after which the central path starts at the latest."""
+"""Fraction of a time limit after which the central path starts at the latest."""
 
 PATH_NEWTON_STEPS, PATH_FLOPS, PATH_STEP_SECONDS, PATH_TERM_SECONDS = 200, 2e10, 0.003, 6e-6
 """Cost of a central path: Newton steps, multiplications per second if all terms have curvature
 (usually a tenth of them do), seconds per step, and seconds per step and term of the loss.
 Problems of `benchmarks.ends` take 15 to 45 steps; the triplets of 178 wines (1,602 terms, order 13)
 take 200 and 2.3 s on one core, the staircase 0.2 s."""
+
+ROUND_SECONDS, ROUND_ENTRY_SECONDS = 0.1, 3e-7
+"""Cost of a round on the factor: seconds, and seconds per term of the loss and row of the factor.
+It is not measured during the run, so that the result does not depend on the load of the machine."""
 
 MAX_PROJECTED_STEPS, MAX_PROJECTED_GAP_RATIO = 60, 0.2
 """Maximum number of projected gradient steps, and the factor by which ten of them must reduce the
@@ -139,20 +143,20 @@ def _climb_or_follow(
     """A run on the factor, followed by the central path if a small problem does not converge soon.
 
     The run on the factor is faster on most problems. If units, conditioning or kinks of the loss
-    delay its convergence, the central path starts after a time equal to its own estimated time.
+    delay its convergence, the central path starts after the rounds that cost as much as it does.
     """
     if central.refusal(problem, settings) is not None:
         return (yield from climb(problem, factor, settings))
-    now, short = clock.now(), settings
+    rounds, short = np.inf, settings
     if not problem.objective.facts.quadratic:  # squares have no kinks: the factor run converges
-        patience = min(_path_seconds(problem), MAX_WAIT_FRACTION * (settings.deadline - now))
-        short = replace(settings, deadline=now + patience)
+        rounds, now = _path_seconds(problem) / _round_seconds(problem), clock.now()
+        short = replace(settings, deadline=now + MAX_WAIT_FRACTION * (settings.deadline - now))
     best = (problem.value(factor), factor)
-    for step in (run := _Returning(climb(problem, factor, short))):
+    for k, step in enumerate(run := _Returning(climb(problem, factor, short))):
         yield step
         if step.value <= best[0]:
             best = (step.value, step.factor)
-        if short.expired():
+        if k + 1 >= rounds or short.expired():
             break
     if run.status not in (None, Status.STALLED):
         return run.status
@@ -178,6 +182,11 @@ def _path_seconds(problem: Problem) -> float:
     terms = problem.objective.facts.terms or 0
     step = central.step_work(problem) / PATH_FLOPS + PATH_STEP_SECONDS + PATH_TERM_SECONDS * terms
     return PATH_NEWTON_STEPS * step
+
+
+def _round_seconds(problem: Problem) -> float:
+    terms = problem.objective.facts.terms or 0
+    return ROUND_SECONDS + ROUND_ENTRY_SECONDS * terms * problem.order
 
 
 def _unfold_or_follow(problem: Problem, factor: Array, settings: Settings) -> Run:
