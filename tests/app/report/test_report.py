@@ -18,7 +18,7 @@ from gramian.app.report.parts import displayed, in_words
 from gramian.certificate import Certificate
 from gramian.completion import NuclearCompletion
 from gramian.kernel import NPKL
-from gramian.manifold import MVU, NeighborLayout
+from gramian.manifold import MVU
 from gramian.metric import KTA, ClassCollapse
 from gramian.result import History
 
@@ -156,9 +156,8 @@ def test_an_answer_in_one_step_has_no_curves(tmp_path):
     assert "after one step" in text and "certified gap</th>" in text
 
 
-@pytest.mark.parametrize("model", [ClassCollapse(ridge=0.01), NeighborLayout(rounds=1)])
-def test_an_estimator_without_steps_has_a_page(model, tmp_path):
-    model = model.fit(X[::3], NAMES[::3])
+def test_an_estimator_without_steps_has_a_page(tmp_path):
+    model = ClassCollapse(ridge=0.01).fit(X[::3], NAMES[::3])
     assert {"time", "value", "rank"} <= set(model.result_.history.columns)
     model.result_.history.records[0].pop("time")  # as in files of former versions
     text = model.report(tmp_path / "x.html").read_text()
