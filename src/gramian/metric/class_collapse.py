@@ -50,10 +50,11 @@ RIDGES = (0.1, 0.03, 0.01, 0.001)
 samples to hold out."""
 
 JUDGED, JUDGED_STEPS = 400, 30
-"""Maximum number of samples for a map of a fold, and L-BFGS steps for each δ. Too few steps regularise
-the map, so that a δ is selected that is too small for the converged one. Mean errors of 3-NN, five
-splits each, with 12 and 30 steps: 13.9 and 13.0 % on eight sets (wine, sonar, glass, column3C,
-segment, spectrometer, dermatology, `examples/data/sensors.csv`), 14.2 and 14.0 % on eight others."""
+"""Maximum number of samples for a map of a fold, and L-BFGS steps for each δ. Too few steps
+regularise the map, so that a δ is selected that is too small for the converged one. Mean errors of
+3-NN, five splits each, with 12 and 30 steps: 13.9 and 13.0 % on eight sets (wine, sonar, glass,
+column3C, segment, spectrometer, dermatology, `examples/data/sensors.csv`), 14.2 and 14.0 % on eight
+others."""
 
 FOLDS = 2
 """Number of folds for the selection of δ."""
