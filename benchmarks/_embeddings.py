@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.manifold import trustworthiness
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import get_tags
 
 from benchmarks.harness.context import Context
 
@@ -64,12 +65,14 @@ def embedded(
 
 
 def _in_child(ctx: Context, samples: Samples, learner: Any, options: Any) -> Embedded | str:
-    kwargs = {"X": samples.X, "y": samples.labels, "learner": learner, "options": options}
+    kwargs = {"X": samples.X, "learner": learner, "options": options}
+    if get_tags(learner()).target_tags.required:  # others must not see the labels
+        kwargs["y"] = samples.labels
     answer = ctx.in_child("benchmarks._embeddings:fit", kwargs, TIMEOUT, threads=1)
     return answer.value if answer.ok else str(answer.error)
 
 
-def fit(X: np.ndarray, y: np.ndarray | None, learner: Any, options: dict[str, Any]) -> Embedded:
+def fit(X: np.ndarray, learner: Any, options: dict[str, Any], y: Any = None) -> Embedded:
     """One embedding, in its process."""
     model = learner(**options)
     start = time.perf_counter()

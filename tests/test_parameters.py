@@ -191,3 +191,12 @@ def test_grid_search_takes_both_names():
         former = search("gamma")
     assert present.best_estimator_.metric.lam == former.best_estimator_.metric.lam == 0.2
     assert present.best_score_ == former.best_score_
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("name", ["tol", "time_limit"])
+def test_limits_are_checked_before_a_fit(cls, name):
+    estimator = cls()
+    if name in estimator.get_params(deep=False):
+        with pytest.raises(ValueError, match=f"{name} must be .*, got 'soon'"):
+            estimator.set_params(**{name: "soon"})._check_parameters()

@@ -360,7 +360,9 @@ def test_rejects_missing_ids(missing):
         ({"bounds": (3, 1)}, "bounds must be"),
         ({"bounds": "wide"}, "bounds must be"),
         ({"duplicates": "first"}, "duplicates must be"),
-        ({"rank": 0}, "rank"),
+        ({"rank": 0}, "rank must be a whole number of at least 1, or None"),
+        ({"rank": 2.5}, "rank must be"),
+        ({"rank": "3"}, "rank must be"),
     ],
 )
 def test_rejects_invalid_parameters(parameters, message):

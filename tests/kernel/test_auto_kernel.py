@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian import Status
@@ -166,3 +168,13 @@ def test_every_fold_has_links_of_both_kinds(fitted):
     for target in (0, 1):
         counts = np.bincount(folds[fitted.links_.targets == target], minlength=3)
         assert counts.max() - counts.min() <= 1
+
+
+def test_a_pipeline_is_saved(tmp_path):
+    """scikit-learn gives the last step of a pipeline an object that cannot be stored."""
+    known = np.where(np.arange(len(X)) % 3 == 0, Y, -1)
+    model = make_pipeline(StandardScaler(), AutoKernel(random_state=0)).fit(X, known)
+    assert not hasattr(model[-1].learner_, "_parent_callback_ctx")
+    gm.save(model, tmp_path / "m.gramian")
+    again = gm.load(tmp_path / "m.gramian")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from gramian.arrays.places import host, place
 from gramian.callbacks import ProgressBar
 from gramian.common import clock
-from gramian.common.parameters import ABOVE_ZERO, SHARE, TOLERANCE, or_auto, or_none
+from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE, TOLERANCE, or_auto, or_none
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._quick import quick, swept
 from gramian.completion._ratings import Ratings
@@ -49,6 +49,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
 
     _rules: ClassVar = {
         "lam": or_auto(ABOVE_ZERO),
+        "rank": or_none(COUNT),
         "bias_ridge": ABOVE_ZERO,
         "time_limit": or_none(ABOVE_ZERO),
         "tol": or_auto(TOLERANCE),

@@ -8,13 +8,13 @@ from functools import wraps
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from gramian.arrays.errstate import OwnErrstate, own_errstate, under_own_errstate
 from gramian.arrays.places import host
 from gramian.arrays.threads import few_blas_threads
 from gramian.common import application, clock, storage
-from gramian.common.parameters import check_rules
+from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, Rule, check_rules, or_none
 from gramian.common.storage import StoredFileError
 from gramian.estimators.parameters import present_names
 
@@ -104,6 +104,8 @@ def _computed_on(
 
 class Kept(OwnErrstate):
     """A mixin for estimators: `save`, `load`, `report`, and fits limited in time."""
+
+    _rules: ClassVar[dict[str, Rule]] = {"tol": TOLERANCE, "time_limit": or_none(ABOVE_ZERO)}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -141,7 +141,11 @@ links_met_ :
         """A learner with these parameters, and the samples, the graph and the links of the fit."""
         given = self.get_params(deep=False)
         learner: Any = kind(**given)
-        vars(learner).update({name: one for name, one in vars(self).items() if name not in given})
+        # `_parent_callback_ctx` belongs to the pipeline in which scikit-learn fits this estimator.
+        left_out = {*given, "_parent_callback_ctx"}
+        vars(learner).update(
+            {name: one for name, one in vars(self).items() if name not in left_out}
+        )
         learner._prepare()
         return learner
 

@@ -10,6 +10,7 @@ import zipfile
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -816,3 +817,27 @@ def test_a_bad_date_is_refused_with_its_column():
     dates = DateEncoder().fit(pd.DataFrame({"day": ["2024-05-31"], "paid": ["2024-06-01"]}))
     with pytest.raises(ValueError, match=r"^'paid': 'soon' is no date"):
         dates.transform(pd.DataFrame({"day": ["2024-05-31"], "paid": ["soon"]}))
+
+
+def test_rows_that_are_known_or_repeated_are_noted(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{'xy'[int(c)]}" for a, b, c in rng.random((40, 3)) * [1, 1, 2]]
+    Path("one.csv").write_text("\n".join(["a,b,class", *rows]))
+    Path("three.csv").write_text("\n".join(["a,b,class", *rows, *rows, *rows]))
+    Path("some.csv").write_text("\n".join(["a,b,class", *rows[:7], "0.5,0.5,x"]))
+    known = run("metric", "one.csv", "--label", "class", "--method", "kta", "--test", "some.csv")
+    assert "7 rows of some.csv also in one.csv" in known[2]
+    again = run("metric", "three.csv", "--label", "class", "--method", "kta", "--no-verdict")
+    assert "80 rows equal to another row" in again[2]
+    once = run("metric", "one.csv", "--label", "class", "--method", "kta", "--no-verdict")
+    assert "equal to another row" not in once[2]
+
+
+def test_minus_one_is_noted_as_unlabelled_by_cluster(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{k % 2 + a:.3f},{b:.3f},{k % 3 - 1}" for k, (a, b) in enumerate(rng.random((30, 2)))]
+    Path("x.csv").write_text("\n".join(["a,b,class", *rows]))
+    err = run("cluster", "x.csv", "--label", "class", "--method", "npkl", "--no-verdict")[2]
+    assert "10 rows with the label -1 taken as unlabelled" in err

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from gramian.app.cli.links import links_of
-from gramian.app.cli.names import free
+from gramian.app.cli.names import counted, free
 from gramian.app.cli.options import FILE, Source, option, out_option, plot_option, source_options
 from gramian.app.cli.output import bad_input, note, show
 from gramian.app.cli.outputs import Writing
@@ -202,6 +202,9 @@ def known_labels(file: Path, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
         unknown = (y == -1) | np.isnan(y)
     else:
         unknown = np.array([str(label).strip() in ("", "-1") for label in y])
+    marked = sum(str(label).strip() in ("-1", "-1.0") for label in y[unknown])
+    if marked:
+        note(f"{counted(marked, 'row')} with the label -1 taken as unlabelled")
     known = settled(file, y[~unknown])  # missing cells make integers floats
     names, place = np.unique(known, return_inverse=True)
     codes = np.full(y.shape, -1, dtype=np.int64)
