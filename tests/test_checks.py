@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from gramian.checks import check_adjoint, check_curvature, check_gradient, check_hessian
+from gramian.checks import (
+    check_adjoint,
+    check_conjugate,
+    check_curvature,
+    check_gradient,
+    check_hessian,
+)
 from gramian.losses import Squared, SquaredHinge
 from gramian.maps import Entries, PairDistances
 from gramian.objectives import Composite
@@ -46,7 +52,27 @@ class WrongHessian(Composite):
         return lambda D: 1.001 * product(D)
 
 
+class WrongConjugate(SquaredHinge):
+    def conjugate(self, w):
+        return 0.9 * super().conjugate(w)
+
+
+class Concave(Squared):
+    """−½‖z‖², with the conjugate for which the equality of Fenchel and Young holds."""
+
+    def value(self, z):
+        return -super().value(z)
+
+    def gradient(self, z):
+        return -super().gradient(z)
+
+    def conjugate(self, w):
+        return -super().conjugate(w)
+
+
 def test_correct_implementations_pass():
+    assert 0 <= check_conjugate(SquaredHinge()) < 1e-8
+    assert 0 <= check_conjugate(Squared(np.ones(3))) < 1e-8
     assert 0 <= check_adjoint(Entries(PAIRS, 4)) < 1e-10
     assert 0 <= check_gradient(SquaredHinge()) < 1e-6
     assert 0 <= check_gradient(SquaredHinge(np.ones(3))) < 1e-6
@@ -61,6 +87,8 @@ def test_correct_implementations_pass():
     [
         (check_gradient, WrongGradient(), "gradient"),
         (check_gradient, NaNGradient(), "gradient"),
+        (check_conjugate, WrongConjugate(), "conjugate"),
+        (check_conjugate, Concave(), "convexity"),
         (check_curvature, WrongCurvature(), "curvature"),
         (check_curvature, WrongSmoothness(), "smoothness"),
         (check_adjoint, WrongAdjoint(PAIRS, 4), "adjoint"),

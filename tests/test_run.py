@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.bounds import certify_image
+from gramian.losses import Logistic
+from gramian.maps import PairDistances
+from gramian.objectives import Composite, LowerBound
 from gramian.outcome import InconsistentResultWarning, Outcome, _consistent
 from gramian.result import Status
 
@@ -112,6 +116,31 @@ def test_a_contradiction_warns_and_lowers_the_status(fault):
     with pytest.warns(InconsistentResultWarning, match=fault):
         found = _consistent(problem, outcome, 1e-6)
     assert found.status in (Status.STALLED, Status.DIVERGED)
+
+
+class HalfConjugate(Logistic):
+    """A loss of a user, whose conjugate is wrong by a factor."""
+
+    def conjugate(self, w):
+        return 2.0 * super().conjugate(w)
+
+
+def test_a_lower_bound_above_F_is_not_a_certificate():
+    pairs = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
+    problem = gm.Problem(Composite(PairDistances(pairs, 4), HalfConjugate(margin=1.0), C=0.1))
+    with pytest.warns(InconsistentResultWarning, match="check_conjugate"):
+        found = gm.minimize(problem)
+    assert found.status is Status.STALLED
+    assert found.certificate.gap is None and "above F" in str(found.certificate)
+
+
+def test_an_estimated_bound_above_F_is_dropped():
+    problem = low_rank()
+    image = problem.objective.image(gm.minimize(problem, tol=1e-8).factor)
+    value = problem.objective.value(image)
+    wrong = LowerBound(value + 1.0, "Fenchel dual point", how="Lanczos", miss=1e-3)
+    certificate = certify_image(problem, image, known=wrong)
+    assert certificate.relative_gap <= 1e-6 and certificate.proved
 
 
 @pytest.mark.parametrize("limit", [-1, 2.5])

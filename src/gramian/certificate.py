@@ -98,7 +98,7 @@ class Certificate:
     def __str__(self) -> str:
         if self.gap is None:
             return (
-                f"F = {self.value:.8g}, no bound on the gap is known here "
+                f"F = {self.value:.8g}, no bound on the gap is known here{self._reason()} "
                 f"(λ_min {self.lambda_min:.2e}, complementarity {self.complementarity:.2e})"
             )
         held = f", violation {self.violation:.1e}" if self.violation else ""
@@ -107,6 +107,10 @@ class Certificate:
             f"F = {self.value:.8g}, at most {self.gap:.2e} ({_relative(self.relative_gap)}) "
             f"above the optimum, by {self.method}{sure}{held}"
         )
+
+    def _reason(self) -> str:
+        """Why no bound is known, if there is a reason."""
+        return self.method.removeprefix("none")
 
     def _repr_html_(self) -> str:
         """HTML for notebooks."""

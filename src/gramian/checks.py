@@ -14,7 +14,13 @@ from gramian.losses import Loss
 from gramian.maps import LinearMap
 from gramian.objectives import Objective
 
-__all__ = ["check_adjoint", "check_curvature", "check_gradient", "check_hessian"]
+__all__ = [
+    "check_adjoint",
+    "check_conjugate",
+    "check_curvature",
+    "check_gradient",
+    "check_hessian",
+]
 
 
 @under_own_errstate
@@ -84,6 +90,26 @@ def check_curvature(
     error = _judge("curvature", *_against_difference(bend, slope, x, direction), rtol)
     limit = loss.smoothness * float(direction @ direction)
     _judge("smoothness", max(0.0, bend - limit), max(limit, 1e-300), rtol)
+    return error
+
+
+@under_own_errstate
+def check_conjugate(
+    loss: Loss, z: Any = None, *, size: int = 20, random_state: int = 0, rtol: float = 1e-8
+) -> float:
+    """g(z) + g*(∇g(z)) = ⟨∇g(z), z⟩ and g(y) + g*(∇g(z)) ≥ ⟨∇g(z), y⟩ for a random y.
+
+    The equation fails if the conjugate is wrong, and the inequality also if g is not convex.
+    """
+    rng = np.random.default_rng(random_state)
+    x = _image(loss, z, size, rng)
+    w = loss.gradient(x)
+    conjugate, elsewhere = loss.conjugate(w), x + rng.standard_normal(x.shape)
+    value, product = loss.value(x), float(w @ x)
+    scale = max(abs(value), abs(conjugate), abs(product), 1e-300)
+    error = _judge("conjugate", abs(value + conjugate - product), scale, rtol)
+    above = float(w @ elsewhere) - loss.value(elsewhere) - conjugate
+    _judge("convexity", max(0.0, above), scale, rtol)
     return error
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.bounds import CONTRADICTION
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.problem import Problem
@@ -23,7 +24,7 @@ rounding; relative to the size of F at the start."""
 
 
 class InconsistentResultWarning(RuntimeWarning):
-    """A result is inconsistent: this is a bug of the library, please report it."""
+    """A result is inconsistent: a bug of the library, or of an objective or loss of the user."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,9 @@ def _consistent(problem: Problem | str, outcome: Outcome, tol: float) -> Outcome
     if fault is None:
         return outcome
     warnings.warn(
-        f"the result of {_name(problem)!r} is not consistent: {fault}. This is a bug of gramian; "
-        "please report it",
+        f"the result of {_name(problem)!r} is not consistent: {fault}. If its loss, map or "
+        "objective is your own, test it with gramian.checks (check_conjugate, check_gradient, "
+        "check_adjoint), and whether it is convex; otherwise please report a bug of gramian",
         InconsistentResultWarning,
         stacklevel=4,
     )
@@ -118,6 +120,8 @@ def _fault(problem: Problem | str, outcome: Outcome, tol: float) -> str | None:
     value = certificate.value
     if not (_is_finite(outcome.factor) and np.isfinite(value)):
         return "its factor or its value is not finite"
+    if certificate.method == CONTRADICTION:
+        return "a lower bound is above F, so F is not convex or its conjugate is wrong"
     if isinstance(problem, str):
         return None
     size = max(problem.scale, abs(first) if np.isfinite(first) else 0.0)
