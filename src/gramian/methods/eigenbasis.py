@@ -87,13 +87,13 @@ def _project(W: Array, negative: bool) -> tuple[Array, int]:
     """P₊(W) and its rank, from the part that is expected to have fewer eigenvalues."""
     if negative and _root(W) is not None:
         return W, W.shape[0]
-    values, vectors = _eigenpairs(W, negative)
+    values, vectors = eigenpairs_of_sign(W, negative)
     part = (vectors * values) @ vectors.T
     count = values.shape[0]
     return (W - part, W.shape[0] - count) if negative else (part, count)
 
 
-def _eigenpairs(W: Array, negative: bool) -> tuple[Array, Array]:
+def eigenpairs_of_sign(W: Array, negative: bool) -> tuple[Array, Array]:
     """The eigenpairs of one sign."""
     if isinstance(W, np.ndarray):
         side = (-np.inf, 0.0) if negative else (0.0, np.inf)
