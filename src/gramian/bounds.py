@@ -235,18 +235,25 @@ def proved_certificate(
     # If another bound decides, λ_min is reported for information and need not be proved.
     decided = known is not None and np.isfinite(known.value)
     prove = prove and not decided
-    if dual is None or decided:
-        bottom = proved_bottom(problem, image, tol=tol, seconds=seconds, prove=prove)
-        return certify_image(problem, image, bottom=bottom, known=known), bottom
-    wanted = _eigenvalue_tolerance(problem, image, objective.value(image), tol)
-    operator = objective.dual_operator(dual)
-    bottom = lowest(
-        operator, wanted=wanted, seconds=seconds, prove=prove, known=image.factor, rescale=True
-    )
     # λ_min of the point itself would only be estimated, and must not replace the proved one.
     own = None if problem.order <= EXACT_ORDER else UNKNOWN
-    known = known_bound(problem, dual, bottom)
-    return certify_image(problem, image, bottom=own, known=known, tol=tol), bottom
+
+    def certificate(bottom: Bottom) -> Certificate:
+        if dual is None or decided:
+            return certify_image(problem, image, bottom=bottom, known=known)
+        below = known_bound(problem, dual, bottom)
+        return certify_image(problem, image, bottom=own, known=below, tol=tol)
+
+    bottom = lowest(
+        objective.gradient(image) if dual is None or decided else objective.dual_operator(dual),
+        wanted=_eigenvalue_tolerance(problem, image, objective.value(image), tol),
+        seconds=seconds,
+        prove=prove,
+        known=image.factor,
+        rescale=True,
+        enough=lambda value: certificate(Bottom(value, "")).within(tol),
+    )
+    return certificate(bottom), bottom
 
 
 def _best_expensive_bound(
@@ -322,29 +329,6 @@ def _slopes(
     if not isinstance(bottom, Bottom):
         bottom = Bottom(float(bottom), "eigenvalues")
     return along, bottom
-
-
-def proved_bottom(
-    problem: Problem,
-    image: Any,
-    *,
-    tol: float,
-    seconds: float,
-    start: Any = None,
-    prove: bool = True,
-) -> Bottom:
-    """A lower bound on λ_min(∇F), accurate enough for a gap of `tol`, proved if feasible."""
-    objective = problem.objective
-    wanted = _eigenvalue_tolerance(problem, image, objective.value(image), tol)
-    return lowest(
-        objective.gradient(image),
-        wanted=wanted,
-        seconds=seconds,
-        start=start,
-        prove=prove,
-        known=image.factor,
-        rescale=True,
-    )
 
 
 def _estimated_bottom(

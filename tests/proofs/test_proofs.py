@@ -151,6 +151,17 @@ def test_finds_eigenvalue_orthogonal_to_start(small_limit):
         assert abs(found.vector[-1]) > 0.9
 
 
+@pytest.mark.parametrize("enough", [False, True])
+def test_a_bound_that_is_enough_is_not_improved(enough):
+    """A poor guess gives a first bound far below λ_min = −1."""
+    A = np.diag(np.append(np.linspace(1e6, 1e8, 199), -1.0))
+    guess = Bottom(-50.0, "Lanczos", 1.0, np.eye(200)[-1])
+    found = search._proved(
+        Matrix(A), DenseForm(A, np.zeros(200)), guess, 1e-6, np.inf, lambda bound: enough
+    )
+    assert found.proved and found.value == pytest.approx(-50.0 if enough else -1.0, rel=0.1)
+
+
 def test_gershgorin_proves_laplacian():
     W = sp.random_array((50, 50), density=0.1, rng=np.random.default_rng(0))
     W = W + W.T

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def lowest(
     prove: bool = True,
     known: Array | None = None,
     rescale: bool = False,
+    enough: Callable[[float], bool] | None = None,
 ) -> Bottom:
     """A lower bound on λ_min, proved if time and memory allow it.
 
@@ -56,6 +58,7 @@ def lowest(
     prove : if False, the bound is an estimate beyond order 1500.
     known : columns on whose span the matrix is near 0, as ∇F is on L; an estimate deflates them.
     rescale : whether to attempt a proof of 0 in other coordinates if rounding prevents one.
+    enough : whether a proved bound need not be improved; by default only its accuracy decides.
     """
     seconds = min(seconds, clock.left())
     deadline = clock.now() + seconds
@@ -84,7 +87,7 @@ def lowest(
         matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False,
         known=known,
     )  # fmt: skip
-    return _proved(matrix, form, guess, wanted, deadline)
+    return _proved(matrix, form, guess, wanted, deadline, enough)
 
 
 def _rescaled(matrix: Any, found: Bottom) -> Bottom:
@@ -121,7 +124,14 @@ def _of_blocks(
     return estimated(matrix, accuracy, deadline=deadline, start=start)
 
 
-def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: float) -> Bottom:
+def _proved(
+    matrix: Any,
+    form: Form,
+    guess: Bottom,
+    wanted: float,
+    deadline: float,
+    enough: Callable[[float], bool] | None = None,
+) -> Bottom:
     """The bound of the first shift that a factorisation proves, improved if it is too low.
 
     The first shift is just below the probable λ_min, the second also below the guess, which
@@ -143,6 +153,7 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
         return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)
     near = seen - shift <= ENOUGH * max(wanted, COARSE * max(0.0, -seen))
+    near = near or (enough is not None and enough(shift))
     if near or proof.solve is None or clock.passed(deadline):
         return first
     value, vector = form.next_to(shift, proof.solve)
