@@ -1,8 +1,8 @@
 """Maps to two and five dimensions: errors of 3 nearest neighbours on held-out samples.
 
-`ClassCollapse` with its defaults against PCA, LDA and NCA of scikit-learn and supervised UMAP, and
-beside the other metric learners with `n_components`, which solve for this number of columns, on
-the same splits.
+`ClassCollapse` with its defaults against PCA, LDA and NCA of scikit-learn and supervised UMAP, on
+the same splits; beside them the other metric learners with `n_components`, which solve for this
+number of columns, and `NeighborLayout` with classes, which like UMAP is not a linear map.
 """
 
 import time
@@ -27,6 +27,7 @@ from benchmarks.harness.data import load_set
 from benchmarks.harness.process import ChildResult
 from benchmarks.harness.report import Report, Table
 from benchmarks.never_worse import neighbour_error
+from gramian.manifold import NeighborLayout
 from gramian.metric import KTA, LMNN, ClassCollapse, DMLEig, LMNNEig, TripletMetric
 
 TITLE = "Maps to few dimensions"
@@ -62,6 +63,7 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "DMLEig": lambda k: DMLEig(n_components=k),
     "LMNNEig": lambda k: LMNNEig(n_components=k),
     "TripletMetric": lambda k: TripletMetric(n_components=k),
+    "NeighborLayout": lambda k: NeighborLayout(n_components=k, random_state=0),
 }
 UMAP = "supervised UMAP"
 PEERS = ("NCA", "LDA", "PCA", UMAP)
@@ -72,9 +74,9 @@ NOTES = (
     f"set for training, the others for the test, standardised by the training samples. Classes of "
     f"fewer than {FEWEST} samples are left out, and sets with no more features than dimensions.",
     "All methods with their defaults. LDA has at most one dimension fewer than classes. Supervised "
-    "UMAP (umap-learn) is fitted to the training samples and their classes, and places the others "
-    "by `transform`. Times are CPU seconds of one thread, those of UMAP after a first fit that "
-    "compiles.",
+    "UMAP (umap-learn) and NeighborLayout are fitted to the training samples and their classes and "
+    "place the others by `transform`. Times are CPU seconds of one thread, those of UMAP after a "
+    "first fit that compiles.",
     "Lost: sets where one of these peers has a smaller mean error than ClassCollapse, with the "
     "difference and its standard error over the splits, in points of error.",
 )
