@@ -1,12 +1,14 @@
 """Maps to two and five dimensions: errors of 3 nearest neighbours on held-out samples.
 
-`ClassCollapse` with its defaults against PCA, LDA and NCA of scikit-learn, and beside the other
-metric learners with `n_components`, which solve for this number of columns, on the same splits.
+`ClassCollapse` with its defaults against PCA, LDA and NCA of scikit-learn and supervised UMAP, on
+the same splits; beside them the other metric learners with `n_components`, which solve for this
+number of columns, and `NeighborLayout` with classes, which like UMAP is not a linear map.
 """
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,10 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import load_set
+from benchmarks.harness.process import ChildResult
 from benchmarks.harness.report import Report, Table
 from benchmarks.never_worse import neighbour_error
+from gramian.manifold import NeighborLayout
 from gramian.metric import KTA, LMNN, ClassCollapse, DMLEig, LMNNEig, TripletMetric
 
 TITLE = "Maps to few dimensions"
@@ -59,16 +63,22 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "DMLEig": lambda k: DMLEig(n_components=k),
     "LMNNEig": lambda k: LMNNEig(n_components=k),
     "TripletMetric": lambda k: TripletMetric(n_components=k),
+    "NeighborLayout": lambda k: NeighborLayout(n_components=k, random_state=0),
 }
-PEERS = ("NCA", "LDA", "PCA")
+UMAP = "supervised UMAP"
+PEERS = ("NCA", "LDA", "PCA", UMAP)
+COMPARED = ("ClassCollapse", *PEERS)
+ALL = (*METHODS, UMAP)
 NOTES = (
     f"Stratified splits, the same for all methods: {TRAIN:.0%} of at most {SAMPLES} samples of a "
     f"set for training, the others for the test, standardised by the training samples. Classes of "
     f"fewer than {FEWEST} samples are left out, and sets with no more features than dimensions.",
     "All methods with their defaults. LDA has at most one dimension fewer than classes. Supervised "
-    "UMAP is not measured. Times are CPU seconds of one thread.",
-    "Lost: sets where one of scikit-learn's methods has a smaller mean error than ClassCollapse, "
-    "with the difference and its standard error over the splits, in points of error.",
+    "UMAP (umap-learn) and NeighborLayout are fitted to the training samples and their classes and "
+    "place the others by `transform`. Times are CPU seconds of one thread, those of UMAP after a "
+    "first fit that compiles.",
+    "Lost: sets where one of these peers has a smaller mean error than ClassCollapse, with the "
+    "difference and its standard error over the splits, in points of error.",
 )
 
 Measured = dict[tuple[int, str], list[tuple[float, float]]]
@@ -79,33 +89,57 @@ def run(ctx: Context) -> Report:
     """Every split of a set in a process of its own, with one thread."""
     splits, folder = SPLITS_QUICK if ctx.quick else SPLITS, str(ctx.data_folder)
     names = ("digits", *BUNDLED, *NEEDS_DATA, *MORE)
-    answers = ctx.each({
+    calls: dict[tuple[str, Any], Callable[[], ChildResult]] = {
         (name, seed): partial(
             ctx.in_child, "benchmarks.few_dimensions:measure",
             {"folder": folder, "name": name, "seed": seed}, CHILD_LIMIT, threads=1,
         )
         for name in names for seed in range(splits)
-    })  # fmt: skip
+    }  # fmt: skip
+    calls |= {(name, UMAP): partial(_umap, ctx, folder, name, splits) for name in names}
+    answers = ctx.each(calls)
     found: dict[str, Measured] = {}
-    for (name, _), answer in answers.items():
-        for key, pair in answer.value.items() if answer.ok else ():
-            found.setdefault(name, {}).setdefault(key, []).append(pair)
-    tables = [_digits(found.pop("digits")), *(_ranks(found, k) for k in DIMENSIONS)]
+    failures = {}
+    for (name, which), answer in answers.items():
+        if not answer.ok:
+            failures[answer.error] = f"Missing: {which} of {name}: {answer.error}."
+        for key, pairs in answer.value.items() if answer.ok else ():
+            found.setdefault(name, {}).setdefault(key, []).extend(pairs)
+    digits = found.pop("digits")
+    tables = [_digits(digits), *(_ranks(found, k, COMPARED) for k in DIMENSIONS)]
+    tables += [_ranks(found, k, ALL) for k in DIMENSIONS]
     tables += [_errors(found, k) for k in DIMENSIONS]
     tables += [_lost(found, k) for k in DIMENSIONS]
-    return ctx.report(tables, (f"{splits} splits of each set.", *NOTES))
+    return ctx.report(tables, (f"{splits} splits of each set.", *NOTES, *failures.values()))
 
 
-def measure(folder: str, name: str, seed: int) -> dict[tuple[int, str], tuple[float, float]]:
-    """Error and CPU seconds of all methods on a split."""
-    X, y = _samples(folder, name)
-    A, a, B, b = _split(X, y, seed, DIGITS_TRAIN if name == "digits" else TRAIN)
+def measure(folder: str, name: str, seed: int) -> Measured:
+    """Error and CPU seconds of all methods but UMAP on a split."""
+    A, a, B, b = _split(folder, name, seed)
     return {
-        (k, label): _fit(make(k), k, A, a, B, b)
+        (k, label): [_fit(make(k), k, A, a, B, b)]
         for k in DIMENSIONS
-        if X.shape[1] > k
+        if A.shape[1] > k
         for label, make in METHODS.items()
     }
+
+
+def _umap(ctx: Context, folder: str, name: str, splits: int) -> ChildResult:
+    """Error and CPU seconds of supervised UMAP on all splits, which it compiles for once."""
+    parts = [_split(folder, name, seed) for seed in range(splits)]
+    A, a, B, b = map(np.array, zip(*parts, strict=True))
+    dimensions = [k for k in DIMENSIONS if A.shape[2] > k]
+    kwargs = {"dimensions": dimensions, "A": A, "a": a, "B": B}
+    answer = ctx.peer("umap_supervised", kwargs, CHILD_LIMIT, threads=1)
+    if not answer.ok:
+        return answer
+    maps = answer.value
+    found = {
+        (k, UMAP): list(zip(map(neighbour_error, maps[f"A{k}"], a, maps[f"B{k}"], b),
+                            maps["seconds"][str(k)], strict=True))
+        for k in dimensions
+    }  # fmt: skip
+    return replace(answer, value=found)
 
 
 def _fit(
@@ -133,7 +167,9 @@ def _samples(folder: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     return X[large], np.unique(y[large], return_inverse=True)[1]
 
 
-def _split(X: np.ndarray, y: np.ndarray, seed: int, train: float) -> tuple[np.ndarray, ...]:
+def _split(folder: str, name: str, seed: int) -> tuple[np.ndarray, ...]:
+    X, y = _samples(folder, name)
+    train = DIGITS_TRAIN if name == "digits" else TRAIN
     A, B, a, b = train_test_split(X, y, train_size=train, stratify=y, random_state=seed)
     scaler = StandardScaler().fit(A)
     return scaler.transform(A), a, scaler.transform(B), b
@@ -151,36 +187,47 @@ def _digits(found: Measured) -> Table:
     return table
 
 
-def _ranks(found: dict[str, Measured], k: int) -> Table:
-    rows = {name: part for name, part in found.items() if (k, "PCA") in part}
-    errors = np.array([[_mean(part, k, label) for label in METHODS] for part in rows.values()])
+def _sets(found: dict[str, Measured], k: int) -> dict[str, Measured]:
+    """The sets that have maps to k dimensions."""
+    return {name: part for name, part in found.items() if (k, "PCA") in part}
+
+
+def _labels(rows: dict[str, Measured], k: int, labels: Sequence[str]) -> list[str]:
+    """The methods that were measured on every set."""
+    return [label for label in labels if all((k, label) in part for part in rows.values())]
+
+
+def _ranks(found: dict[str, Measured], k: int, methods: Sequence[str]) -> Table:
+    rows = _sets(found, k)
+    labels = _labels(rows, k, methods)
+    errors = np.array([[_mean(part, k, label) for label in labels] for part in rows.values()])
     ranks = np.mean([rankdata(row) for row in errors], axis=0)
     table = Table(
-        f"{k} dimensions, {len(rows)} sets: mean rank by mean error, mean error, CPU seconds of "
-        "all fits",
+        f"{k} dimensions, {len(rows)} sets, {len(labels)} methods: mean rank by mean error, mean "
+        "error, CPU seconds of all fits",
         ("method", "mean rank", "mean error %", "CPU seconds"),
     )
     for place in np.argsort(ranks):
-        label = list(METHODS)[place]
+        label = labels[place]
         seconds = sum(spent for part in rows.values() for _, spent in part[k, label])
         table.add(label, float(ranks[place]), float(errors[:, place].mean()), seconds)
     return table
 
 
 def _errors(found: dict[str, Measured], k: int) -> Table:
-    table = Table(f"{k} dimensions: mean 3-NN error in %", ("set", *METHODS))
-    for name, part in found.items():
-        if (k, "PCA") in part:
-            table.add(name, *(_mean(part, k, label) for label in METHODS))
+    rows = _sets(found, k)
+    labels = _labels(rows, k, ALL)
+    table = Table(f"{k} dimensions: mean 3-NN error in %", ("set", *labels))
+    for name, part in rows.items():
+        table.add(name, *(_mean(part, k, label) for label in labels))
     return table
 
 
 def _lost(found: dict[str, Measured], k: int) -> Table:
     table = Table(f"{k} dimensions: lost", ("set", "to", "points", "±"))
-    for name, part in found.items():
-        for label in PEERS:
-            if (k, label) not in part:
-                continue
+    rows = _sets(found, k)
+    for name, part in rows.items():
+        for label in _labels(rows, k, PEERS):
             gaps = np.array(part[k, "ClassCollapse"])[:, 0] - np.array(part[k, label])[:, 0]
             if gaps.mean() > ROUNDING:
                 table.add(name, label, float(gaps.mean()), _deviation(gaps))

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from benchmarks.harness import exchange
@@ -27,6 +28,9 @@ _METADATA = re.compile(r"(?m)^# /// script$\n(?P<toml>(?:^#.*$\n)+?)^# ///$")
 
 _FAILED: set[str] = set()
 """Stamps of the peers whose installation failed in this process; it is not tried again."""
+
+_INSTALLING = Lock()
+"""Held while an environment is checked and set up: peers may be called side by side."""
 
 
 class PeerUnavailableError(RuntimeError):
@@ -74,7 +78,8 @@ def run_peer(
     If the peer cannot be installed, fails or exceeds the time limit, the result has an ``error``.
     """
     try:
-        python = ensure_env(peer)
+        with _INSTALLING:
+            python = ensure_env(peer)
     except PeerUnavailableError as error:
         return ChildResult(error=str(error))
     with tempfile.TemporaryDirectory() as name:
