@@ -151,15 +151,18 @@ def test_finds_eigenvalue_orthogonal_to_start(small_limit):
         assert abs(found.vector[-1]) > 0.9
 
 
-@pytest.mark.parametrize("enough", [False, True])
-def test_a_bound_that_is_enough_is_not_improved(enough):
-    """A poor guess gives a first bound far below λ_min = −1."""
+@pytest.mark.parametrize(
+    ("needed", "expected", "factors"), [(-100.0, -50.0, 1), (-5.0, -5.0, 1), (0.0, -1.0, 2)]
+)
+def test_a_proof_ends_with_the_bound_that_is_enough(needed, expected, factors, monkeypatch):
+    """A poor guess gives a first bound far below λ_min = −1, which is improved only if needed."""
     A = np.diag(np.append(np.linspace(1e6, 1e8, 199), -1.0))
-    guess = Bottom(-50.0, "Lanczos", 1.0, np.eye(200)[-1])
-    found = search._proved(
-        Matrix(A), DenseForm(A, np.zeros(200)), guess, 1e-6, np.inf, lambda bound: enough
-    )
-    assert found.proved and found.value == pytest.approx(-50.0 if enough else -1.0, rel=0.1)
+    guess, form = Bottom(-50.0, "Lanczos", 1.0, np.eye(200)[-1]), DenseForm(A, np.zeros(200))
+    shifts, above = [], form.above
+    monkeypatch.setattr(form, "above", lambda t: (shifts.append(t), above(t))[1])
+    found = search._proved(Matrix(A), form, guess, 1e-6, np.inf, lambda bound: bound >= needed)
+    assert found.proved and found.value == pytest.approx(expected, rel=0.1)
+    assert len(shifts) == factors
 
 
 def test_gershgorin_proves_laplacian():

@@ -29,6 +29,9 @@ relative to a factorisation and a good estimate saves one."""
 STEP_GROWTH = 16.0
 """Factor of the distance below the estimate after a failed factorisation."""
 
+BISECTIONS = 8
+"""Steps of the search for the smallest bound that is enough, which it meets to 0.4 %."""
+
 ROUNDING_RTOL = 1e-6
 """Negative eigenvalues up to this fraction of the matrix size may be due to rounding or scaling."""
 
@@ -135,7 +138,8 @@ def _proved(
     """The bound of the first shift that a factorisation proves, improved if it is too low.
 
     The first shift is just below the probable λ_min, the second also below the guess, which
-    includes the residual of Lanczos.
+    includes the residual of Lanczos. If the first is not `enough`, the smallest that is, and that
+    the Rayleigh quotient of the guess permits, is tried before it.
     """
     low, vector = float(guess.value), guess.vector
     assert vector is not None
@@ -143,6 +147,9 @@ def _proved(
     seen = float(vector @ (matrix @ vector))
     wanted = max(wanted, form.resolution(host(vector), top))
     step, shift, proof = max(wanted, COARSE * max(0.0, -top)), top, None
+    closing = None if enough is None else _least_enough(top - step, seen, enough)
+    if closing is not None and form.above(closing).definite:
+        return Bottom(closing, form.how, vector=vector)
     for _ in range(TRIALS):
         shift = top - step
         proof = form.above(shift)
@@ -161,6 +168,16 @@ def _proved(
     if sharper > shift and form.above(sharper).definite:
         shift = sharper
     return Bottom(shift, form.how, vector=vector)
+
+
+def _least_enough(low: float, high: float, enough: Callable[[float], bool]) -> float | None:
+    """Nearly the smallest bound that is enough; None if `low` is, or if `high` is not."""
+    if enough(low) or not enough(high):
+        return None
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _dense_is_quicker(form: Form | None, matrix: Any) -> bool:
