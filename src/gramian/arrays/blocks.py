@@ -68,6 +68,19 @@ class Blocks:
     def T(self) -> Turned:
         return Turned(self)
 
+    def mapped(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Blocks:
+        """A row-wise function of these rows and others, evaluated on request."""
+        return Blocks(
+            self.length,
+            self.step,
+            lambda k: function(*(rows_of(each, self, k) for each in arguments)),
+            self.xp,
+        )
+
+    def summed(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """The sum over the blocks of a function of these rows and others."""
+        return reduce(operator.add, self.mapped(function, arguments))
+
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the blocks."""
         return (self.block(k) for k in range(len(self.parts)))
@@ -181,15 +194,20 @@ def row_by_row(xp: Any) -> RowByRow:
     return RowByRow(xp)
 
 
-def mapped(function: Callable[..., Any], *arguments: Any) -> Blocks:
-    """A row-wise function of arrays, some of which are `Blocks`; the others may have all rows."""
-    first = next(each for each in arguments if isinstance(each, Blocks))
-    return Blocks(
-        first.length,
-        first.step,
-        lambda k: function(*(_rows(each, first, k) for each in arguments)),
-        first.xp,
-    )
+def mapped(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A row-wise function of arrays; if some are `Blocks`, the others may have all rows."""
+    first = _first(arguments)
+    return function(*arguments) if first is None else first.mapped(function, arguments)
+
+
+def summed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function of the rows of such arrays that is a sum over rows."""
+    first = _first(arguments)
+    return function(*arguments) if first is None else first.summed(function, arguments)
+
+
+def _first(arguments: tuple[Any, ...]) -> Blocks | None:
+    return next((each for each in arguments if isinstance(each, Blocks)), None)
 
 
 def whole(array: Any) -> Any:
@@ -198,12 +216,10 @@ def whole(array: Any) -> Any:
 
 
 def _row_by_row(plain: Any, *arguments: Any, **named: Any) -> Any:
-    if not any(isinstance(each, Blocks) for each in arguments):
-        return plain(*arguments, **named)
     return mapped(partial(plain, **named), *arguments)
 
 
-def _rows(each: Any, like: Blocks, k: int | None) -> Any:
+def rows_of(each: Any, like: Blocks, k: int | None) -> Any:
     """Block k of an array with as many rows as `like`; other arguments are returned unchanged."""
     if isinstance(each, Blocks):
         return each.sample if k is None else each.block(k)

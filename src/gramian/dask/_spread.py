@@ -19,6 +19,7 @@ import numpy as np
 from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
+from gramian.arrays.blocks import Blocks, rows_of, summed
 from gramian.completion._stored import StoredRows, read_rows, write_rows
 from gramian.dask._cluster import Cluster
 from gramian.methods.alternating import MIXED_SWEEPS
@@ -33,22 +34,27 @@ SWEEPS = MIXED_SWEEPS
 """Number of sweeps after which a state is copied: at most this many are repeated after a loss."""
 
 
-@dataclass
-class SpreadMatrix:
+@dataclass(eq=False)
+class SpreadMatrix(Blocks):
     """The blocks of a matrix, and the files that they are computed from."""
 
     rated: ClusterRatings
     upper: list[Any]
     lower: list[Any]
-    columns: int
+    sample: Array
+    """A matrix without rows, with its columns."""
     roots: frozenset[Any] = field(default_factory=frozenset)
     """The `Written` states of its blocks, deleted with the last matrix that uses them."""
     age: int = 0
     """Number of sweeps since it was copied."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return sum(self.rated.shape), self.columns
+    def length(self) -> int:
+        return sum(self.rated.shape)
+
+    @property
+    def columns(self) -> int:
+        return int(self.sample.shape[1])
 
     @property
     def cluster(self) -> Cluster:
@@ -62,15 +68,34 @@ class SpreadMatrix:
         """A matrix that changes independently of this one; blocks never change."""
         return replace(self, upper=list(self.upper), lower=list(self.lower))
 
-    def mapped(self, name: str, function: Callable[..., Any], *columns: Any) -> SpreadMatrix:
+    def mapped(self, function: Callable[..., Any], arguments: Sequence[Any]) -> SpreadMatrix:
         """A task for each block, users before items; a list has one element for each block."""
-        made = self.cluster.keep(self.cluster.each(name, function, self.blocks, *columns))
-        count = len(self.upper)
-        return replace(self, upper=made[:count], lower=made[count:])
+        given = [self._by_block(one) for one in arguments]
+        made = self.cluster.keep(self.cluster.each(_name(function), function, *given))
+        none, count = [rows_of(one, self, None) for one in arguments], len(self.upper)
+        roots = (one.roots for one in arguments if isinstance(one, SpreadMatrix))
+        return replace(
+            self, upper=made[:count], lower=made[count:], sample=function(*none),
+            roots=frozenset().union(*roots),
+        )  # fmt: skip
 
-    def sum(self, name: str, function: Callable[..., Any], *columns: Any) -> Any:
-        """The sum of a function of the blocks, in their order."""
-        return self.cluster.sum(name, function, self.blocks, *columns)
+    def summed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """The sum of a function of the blocks, in their order: one round."""
+        given = [self._by_block(one) for one in arguments]
+        return self.cluster.sum(_name(function), function, *given)
+
+    def _by_block(self, given: Any) -> Any:
+        """The part of each block of a matrix, anything else as it is."""
+        if isinstance(given, SpreadMatrix):
+            return given.blocks
+        if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == self.length:
+            return self.pieces(given)
+        return given
+
+    def normal(self, columns: int, rng: np.random.Generator) -> SpreadMatrix:
+        """Random numbers for each row, with a seed for each block."""
+        seeds = [int(seed) for seed in rng.integers(2**63, size=len(self.blocks))]
+        return self.mapped(_normal, (self, columns, seeds))
 
     def pieces(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         """The part of each block of an array with m + n rows on the driver."""
@@ -83,7 +108,7 @@ class SpreadMatrix:
 
     def square(self) -> float:
         """The sum of the squares of all entries."""
-        return float(self.sum("norm", _square))
+        return float(summed(_square, self))
 
 
 def spread(rated: ClusterRatings, rows: Array) -> SpreadMatrix:
@@ -93,12 +118,7 @@ def spread(rated: ClusterRatings, rows: Array) -> SpreadMatrix:
         rated.cluster.keep([rated.cluster.shared("factor", piece) for piece in side.pieces(part)])
         for part, side in ((rows[:m], rated.users), (rows[m:], rated.items))
     )
-    return SpreadMatrix(rated, upper, lower, rows.shape[1])
-
-
-def roots_of(matrices: Sequence[SpreadMatrix]) -> frozenset[Any]:
-    """The files of all of them."""
-    return frozenset().union(*(one.roots for one in matrices))
+    return SpreadMatrix(rated, upper, lower, rows[:0])
 
 
 class Driver:
@@ -196,7 +216,8 @@ class SharedFolder:
     def _read(self, rated: ClusterRatings, written: Written, columns: int) -> SpreadMatrix:
         cluster, count = rated.cluster, len(rated.users.blocks)
         made = cluster.keep(cluster.each("load", _whole, _files(rated, written.path)))
-        return SpreadMatrix(rated, made[:count], made[count:], columns, roots=frozenset({written}))
+        none = np.zeros((0, columns))
+        return SpreadMatrix(rated, made[:count], made[count:], none, frozenset({written}))
 
 
 def parts_of(factor: StoredRows, scales: tuple[Array, Array]) -> tuple[StoredRows, StoredRows]:
@@ -225,13 +246,17 @@ def balanced(factor: SpreadMatrix) -> SpreadMatrix:
         cluster.keep(cluster.each("balance", _turned, side, turn / roots))
         for side, turn in ((factor.upper, T.T @ V), (factor.lower, S.T @ U))
     )
-    return replace(factor, upper=upper, lower=lower, columns=values.size)
+    return replace(factor, upper=upper, lower=lower, sample=np.zeros((0, values.size)))
 
 
 def _files(rated: ClusterRatings, path: str) -> list[str]:
     """A file for each block."""
     sides = (rated.users, "users"), (rated.items, "items")
     return [f"{path}/{name}-{k:05d}.npy" for side, name in sides for k in range(len(side.blocks))]
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", "rows")).strip("_")
 
 
 def _removed(path: str) -> None:
@@ -241,6 +266,11 @@ def _removed(path: str) -> None:
 
 
 # --- tasks -------------------------------------------------------------------------------
+
+
+def _normal(rows: Array, columns: int, seed: int) -> Array:
+    noise = np.random.default_rng(seed)
+    return noise.standard_normal((rows.shape[0], columns), dtype=np.float32)
 
 
 def _square(rows: Array) -> float:
