@@ -30,6 +30,9 @@ class Blocks:
 
     __array_ufunc__ = None
 
+    library: Any = None
+    """Functions outside the standard, default those of the library of the blocks."""
+
     def __init__(self, length: int, step: int, block: Callable[[int | None], Any], xp: Any) -> None:
         self.length, self.step, self.block, self.xp = length, step, block, xp
 
@@ -147,7 +150,7 @@ class RowByRow:
         return partial(_row_by_row, plain) if callable(plain) else plain
 
     def sum(self, x: Any, *, axis: int | None = None, **named: Any) -> Any:
-        return self._over_rows("sum", operator.add, x, axis, **named)
+        return (mapped if axis else summed)(partial(self.xp.sum, axis=axis, **named), x)
 
     def max(self, x: Any, *, axis: int | None = None) -> Any:
         return self._over_rows("max", self.xp.maximum, x, axis)
@@ -158,8 +161,8 @@ class RowByRow:
     def all(self, x: Any, *, axis: int | None = None) -> Any:
         return self._over_rows("all", operator.and_, x, axis)
 
-    def _over_rows(self, name: str, join: Any, x: Any, axis: int | None, **named: Any) -> Any:
-        plain = partial(getattr(self.xp, name), axis=axis, **named)
+    def _over_rows(self, name: str, join: Any, x: Any, axis: int | None) -> Any:
+        plain = partial(getattr(self.xp, name), axis=axis)
         if not isinstance(x, Blocks):
             return plain(x)
         return mapped(plain, x) if axis else reduce(join, map(plain, x))

@@ -56,6 +56,11 @@ class RatingBlock:
     def row_of(self) -> NDArray[np.int32]:
         return np.repeat(np.arange(self.rows, dtype=np.int32), np.diff(self.starts))
 
+    def items(self, reached: list[list[int]]) -> NDArray[np.int32]:
+        """The column of each rating, among all."""
+        columns = np.concatenate([np.arange(a, b, dtype=np.int32) for a, b in reached])
+        return columns[self.neighbour]
+
 
 @dataclass(frozen=True)
 class StoredSide:
@@ -72,6 +77,10 @@ class StoredSide:
     def pieces(self, rows: Array) -> list[Array]:
         """The rows of each block."""
         return [np.ascontiguousarray(rows[a:b]) for a, b in self.ends()]
+
+    def entries(self, values: Array) -> list[Array]:
+        """The entries of each block."""
+        return np.split(values, np.append(0, np.cumsum(self.counts))[self.cuts[1:-1]])
 
     def ends(self) -> list[list[int]]:
         """The first row of each block, and the first after it."""
@@ -251,7 +260,7 @@ def _sums(block: RatingBlock) -> Array:
 
 def _beside_both(block: RatingBlock, reached: list[list[int]], means: Array, ridge: float) -> float:
     """Σ (v less the mean of its item and the shrunken mean of its user)²."""
-    left = block.values - means[_items(block, reached)]
+    left = block.values - means[block.items(reached)]
     rows = block.row_of()
     sums = np.bincount(rows, left, minlength=block.rows)
     left -= (sums / (np.diff(block.starts) + ridge))[rows]
@@ -268,12 +277,6 @@ def _error(
     return float(np.sum(error(found.values(block.row_of(), block.neighbour), block.values)))
 
 
-def _items(block: RatingBlock, reached: list[list[int]]) -> NDArray[np.int32]:
-    """The item of each rating, among all."""
-    items = np.concatenate([np.arange(a, b, dtype=np.int32) for a, b in reached])
-    return items[block.neighbour]
-
-
 def _every(block: RatingBlock, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
     rows = block.row_of() + np.int32(ends[0])
-    return rows, _items(block, reached), block.values.astype(float)
+    return rows, block.items(reached), block.values.astype(float)

@@ -12,6 +12,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -34,8 +35,61 @@ SWEEPS = MIXED_SWEEPS
 """Number of sweeps after which a state is copied: at most this many are repeated after a loss."""
 
 
+class RemoteRows(Blocks):
+    """An array whose blocks are on workers: row-wise functions are tasks, a sum is a round."""
+
+    xp = np
+
+    def __init__(self, cluster: Cluster, parts: list[Any], sample: Array, length: int) -> None:
+        self.cluster, self.blocks, self.length = cluster, parts, length
+        self.sample = sample
+        """An array without rows."""
+
+    @property
+    def library(self) -> Any:
+        return type(self)
+
+    def stored(self) -> RemoteRows:
+        """The array with its blocks kept on the workers."""
+        kept = self.cluster.keep(self.blocks)  # futures are returned unchanged
+        return self if all(map(is_, kept, self.blocks)) else self.like(kept, self.sample)
+
+    def gathered(self) -> Array:
+        """The array on the driver."""
+        return np.concatenate(self.cluster.gather(self.blocks))
+
+    def like(self, parts: list[Any], sample: Array) -> RemoteRows:
+        """Other blocks of the same rows."""
+        return RemoteRows(self.cluster, parts, sample, self.length)
+
+    def mapped(self, function: Callable[..., Any], arguments: Sequence[Any]) -> RemoteRows:
+        """A task for each block; a list among the arguments has one element for each block."""
+        given = map(self._by_block, arguments)
+        made = self.cluster.each(_name(function), function, *given)
+        return self.like(made, function(*(rows_of(one, self, None) for one in arguments)))
+
+    def summed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """The sum of a function of the blocks, in their order: one round."""
+        given = map(self._by_block, arguments)
+        return self.cluster.sum(_name(function), function, *given)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.summed(np.vdot, (self, other)) if self.ndim == 1 else super().__matmul__(other)
+
+    def _by_block(self, given: Any) -> Any:
+        """The part of each block of an array with as many rows, anything else as it is."""
+        if isinstance(given, RemoteRows):
+            return given.blocks
+        if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == self.length:
+            return self.pieces(given)
+        return given
+
+    def pieces(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        raise TypeError("these rows are on the workers alone")
+
+
 @dataclass(eq=False)
-class SpreadMatrix(Blocks):
+class SpreadMatrix(RemoteRows):
     """The blocks of a matrix, and the files that they are computed from."""
 
     rated: ClusterRatings
@@ -48,49 +102,32 @@ class SpreadMatrix(Blocks):
     age: int = 0
     """Number of sweeps since it was copied."""
 
-    @property
-    def length(self) -> int:
-        return sum(self.rated.shape)
+    def __post_init__(self) -> None:
+        self.cluster, self.length = self.rated.cluster, sum(self.rated.shape)
 
     @property
     def columns(self) -> int:
         return int(self.sample.shape[1])
 
     @property
-    def cluster(self) -> Cluster:
-        return self.rated.cluster
-
-    @property
-    def blocks(self) -> list[Any]:
+    def blocks(self) -> list[Any]:  # type: ignore[override]
         return [*self.upper, *self.lower]
 
     def copy(self) -> SpreadMatrix:
         """A matrix that changes independently of this one; blocks never change."""
         return replace(self, upper=list(self.upper), lower=list(self.lower))
 
+    def like(self, parts: list[Any], sample: Array) -> SpreadMatrix:
+        """Another matrix in these blocks, users before items; it is kept on the workers."""
+        made, count = self.cluster.keep(parts), len(self.upper)
+        return replace(self, upper=made[:count], lower=made[count:], sample=sample)
+
     def mapped(self, function: Callable[..., Any], arguments: Sequence[Any]) -> SpreadMatrix:
-        """A task for each block, users before items; a list has one element for each block."""
-        given = [self._by_block(one) for one in arguments]
-        made = self.cluster.keep(self.cluster.each(_name(function), function, *given))
-        none, count = [rows_of(one, self, None) for one in arguments], len(self.upper)
-        roots = (one.roots for one in arguments if isinstance(one, SpreadMatrix))
-        return replace(
-            self, upper=made[:count], lower=made[count:], sample=function(*none),
-            roots=frozenset().union(*roots),
-        )  # fmt: skip
-
-    def summed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        """The sum of a function of the blocks, in their order: one round."""
-        given = [self._by_block(one) for one in arguments]
-        return self.cluster.sum(_name(function), function, *given)
-
-    def _by_block(self, given: Any) -> Any:
-        """The part of each block of a matrix, anything else as it is."""
-        if isinstance(given, SpreadMatrix):
-            return given.blocks
-        if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == self.length:
-            return self.pieces(given)
-        return given
+        found: Any = super().mapped(function, arguments)
+        found.roots = frozenset().union(
+            *(one.roots for one in arguments if isinstance(one, SpreadMatrix))
+        )
+        return found
 
     def normal(self, columns: int, rng: np.random.Generator) -> SpreadMatrix:
         """Random numbers for each row, with a seed for each block."""
@@ -102,17 +139,15 @@ class SpreadMatrix(Blocks):
         m = self.rated.shape[0]
         return [*self.rated.users.pieces(rows[:m]), *self.rated.items.pieces(rows[m:])]
 
-    def gathered(self) -> Array:
-        """The matrix on the driver."""
-        return np.concatenate(self.cluster.gather(self.blocks))
-
     def square(self) -> float:
         """The sum of the squares of all entries."""
         return float(summed(_square, self))
 
 
-def spread(rated: ClusterRatings, rows: Array) -> SpreadMatrix:
-    """A matrix of the driver in blocks on the workers."""
+def spread(rated: ClusterRatings, rows: Array | SpreadMatrix) -> SpreadMatrix:
+    """A matrix of the driver in blocks on the workers; one on the workers is returned unchanged."""
+    if isinstance(rows, SpreadMatrix):
+        return rows
     m = rated.shape[0]
     upper, lower = (
         rated.cluster.keep([rated.cluster.shared("factor", piece) for piece in side.pieces(part)])

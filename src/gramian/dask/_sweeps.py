@@ -61,15 +61,14 @@ class ShardedHalves(StatesByRow):
     dtype: Any
 
     def offsets(self, factor: Any) -> Array:
-        return np.concatenate(self.objective.offsets(self.objective.image(factor)))
+        return np.concatenate(self.objective.offsets(factor))
 
     def without(self, held: HeldOut) -> ShardedHalves:
         """The same without the held-out entries."""
         return replace(self, rated=self.rated.part(~held))
 
     def state(self, factor: Array | SpreadMatrix) -> Any:
-        there = isinstance(factor, SpreadMatrix)
-        return super().state(factor if there else spread(self.rated, factor))
+        return super().state(spread(self.rated, factor))
 
     def scattered(self, rng: np.random.Generator, rank: int) -> Any:
         """A state with random Q, whose products are about as large as the targets."""
@@ -88,10 +87,10 @@ class ShardedHalves(StatesByRow):
         """Improve Q and c for fixed P and b; returns F before the update."""
         rated, cluster, count = self.rated, self.rated.cluster, len(state.lower)
         both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
+        there, ends = self.objective.loss.model_there, rated.users.ends()
         before = cluster.each(
-            "norm", _upper_penalty, state.upper, self.objective.model_there, rated.users.ends(),
-            (self.lam, self.ridge),
-        )  # fmt: skip
+            "norm", _upper_penalty, state.upper, there, ends, (self.lam, self.ridge)
+        )
         parts = [cluster.each("half-sweep", itemgetter(k), both) for k in (1, 0)]
         asked = cluster.keep([*parts[0], *parts[1], *before])
         state.lower, value = asked[:count], float(sum(cluster.gather(asked[count:])))
@@ -106,7 +105,7 @@ class ShardedHalves(StatesByRow):
         """`_refit` or `_refitted` of each block of a side."""
         near = [[other[b] for b in some] for some in side.reached]
         return self.rated.cluster.each(
-            "half-sweep", function, side.blocks, self.objective.model_there, side.ends(),
+            "half-sweep", function, side.blocks, self.objective.loss.model_there, side.ends(),
             side is self.rated.items, own, near, (self.lam, self.ridge), steps,
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.arrays.blocks import Blocks, mapped, summed
+from gramian.arrays.blocks import mapped, summed
 from gramian.arrays.cpu import (
     COMPILED_ROW_WORK,
     Floats,
@@ -324,7 +324,7 @@ def _without_offsets(rows: Array, units: Array | None) -> Array:
 
 def _normal(state: Any, columns: int, rng: np.random.Generator) -> Any:
     """Random numbers for each row of a state."""
-    if isinstance(state, Blocks):
+    if hasattr(state, "normal"):
         return state.normal(columns, rng)
     return rng.standard_normal((state.shape[0], columns), dtype=np.float32)
 
