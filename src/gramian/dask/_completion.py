@@ -119,8 +119,8 @@ class RatedEntries(BlockEntries):
     def bilinear(self, U: Any, V: Any) -> Any:
         """z of a factor, kept on the workers."""
         users = self.rated.users
-        lows = [[U.lower[b] for b in some] for some in users.reached]
-        made = self.cluster.each("entries", _entries, users.blocks, U.upper, lows, self.device)
+        near = users.near(U.lower)
+        made = self.cluster.each("entries", _entries, users.blocks, U.upper, near, self.device)
         return RemoteRows(self.cluster, self.cluster.keep(made), np.zeros(0), self.size)
 
     def matrix(self, w: Any) -> Any:
@@ -130,10 +130,9 @@ class RatedEntries(BlockEntries):
         return self._matrices.get(w, self._matrix)
 
     def _matrix(self, w: Any) -> Any:
-        users, items = self.rated.users, self.rated.items
+        users = self.rated.users
         parts = w.blocks if isinstance(w, RemoteRows) else users.entries(w)
-        ranges = users.ranges(items)
-        made = self.cluster.each("matrix", _matrix, users.blocks, parts, ranges, self.shape[1])
+        made = self.cluster.each("matrix", _matrix, users.blocks, parts, self.shape[1])
         found = RatedMatrix(self.rated, self.cluster.keep(made))
         return found.gathered() if self.rated.is_small else found
 
@@ -191,10 +190,9 @@ class RatedSquares(SquaredWithOffsets):
 
     def coupled(self, c: Array) -> Array:
         """NᵀD⁻¹N c for offsets c of the items, one round."""
-        users, there = self.rated.users, self.cluster.shared("offsets", c)
-        ranges = users.ranges(self.rated.items)
+        there = self.cluster.shared("offsets", c)
         found: Array = self.cluster.sum(
-            "offsets", _coupled, users.blocks, ranges, self.ridge, there
+            "offsets", _coupled, self.rated.users.blocks, self.ridge, there
         )
         return found
 
@@ -219,7 +217,7 @@ class RatedSquares(SquaredWithOffsets):
         b, c = (None, None) if fitted is None else fitted
         return self.cluster.each(
             function.__name__.strip("_"), _in_block, function, users.blocks, self.model_there,
-            users.ends(), users.ranges(self.rated.items), None if b is None else users.pieces(b),
+            None if b is None else users.pieces(b),
             None if c is None else self.cluster.shared("offsets", c),
             *(one.blocks for one in entries),
         )  # fmt: skip
@@ -303,20 +301,17 @@ def _entries(block: RatingBlock, top: Array, low: list[Array], device: Any) -> A
     return host(backend(P).gather_products(P, Q, rows, cols))
 
 
-def _matrix(block: RatingBlock, w: Array, reached: list[list[int]], items: int) -> sp.csr_array:
-    return csr(w, block.items(reached), index_array(block.starts), (block.rows, items))
+def _matrix(block: RatingBlock, w: Array, items: int) -> sp.csr_array:
+    return csr(w, block.columns[block.neighbour], index_array(block.starts), (block.rows, items))
 
 
 def _in_block(
-    function: Callable[..., Any], block: RatingBlock, model: CompletionModel, ends: list[int],
-    reached: list[list[int]], b: Array | None, c: Array | None, *entries: Array,
+    function: Callable[..., Any], block: RatingBlock, model: CompletionModel, b: Array | None,
+    c: Array | None, *entries: Array,
 ) -> Any:  # fmt: skip
     """A pass over the entries of a block, with their items numbered among those of the block."""
-
-    def own(items: Array) -> Array:
-        return np.concatenate([items[first:last] for first, last in reached])
-
-    embedding = BlockEmbedding(model.rows[slice(*ends)], own(model.cols))
+    items = block.columns
+    embedding = BlockEmbedding(model.rows[slice(*block.ends)], model.cols[items])
     ridge = FIXED if model.ridge is None else model.ridge
     loss = moved(
         SquaredWithOffsets(
@@ -327,12 +322,12 @@ def _in_block(
     )  # fmt: skip
     put = loss.place.put
     given = [*map(put, entries)]
-    given += [] if b is None or c is None else [(put(b), put(own(c)))]
+    given += [] if b is None or c is None else [(put(b), put(c[items]))]
     found = function(loss, *given)
     if not isinstance(found, tuple):
         return host(found)
     *numbers, (by_row, by_col) = found if isinstance(found[-1], tuple) else (found,)
-    sums = _among_all(host(by_col), reached, model.cols.size)
+    sums = block.among_all(host(by_col), model.cols.size)
     return np.concatenate([[float(one) for one in numbers], sums]), host(by_row)
 
 
@@ -345,22 +340,13 @@ def _linked(loss: SquaredWithOffsets, values: Sides) -> Any:
     return loss.linked(0, values[1]), loss.linked(1, values[0])
 
 
-def _coupled(block: RatingBlock, reached: list[list[int]], ridge: float, c: Array) -> Array:
+def _coupled(block: RatingBlock, ridge: float, c: Array) -> Array:
     """NᵀD⁻¹N c of the users of a block, for all items."""
-    items = np.concatenate([c[a:b] for a, b in reached])
+    items = c[block.columns]
     omega = np.ones(block.values.size) if block.weights is None else block.weights
     N = csr(omega, block.neighbour, index_array(block.starts), (block.rows, items.size))
     mass, sums = (N @ np.column_stack([np.ones(items.size), items])).T
-    return _among_all(N.T @ (sums / (mass + ridge)), reached, c.size)
-
-
-def _among_all(values: Array, reached: list[list[int]], size: int) -> Array:
-    """The values of the items that occur in a block, among all items."""
-    found, at = np.zeros(size), 0
-    for a, b in reached:
-        found[a:b] = values[at : at + b - a]
-        at += b - a
-    return found
+    return block.among_all(N.T @ (sums / (mass + ridge)), c.size)
 
 
 def _times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:

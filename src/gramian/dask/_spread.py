@@ -66,7 +66,8 @@ class RemoteRows(Blocks):
         """A task for each block; a list among the arguments has one element for each block."""
         given = map(self._by_block, arguments)
         made = self.cluster.each(_name(function), function, *given)
-        return self.like(made, function(*(rows_of(one, self, None) for one in arguments)))
+        firsts = (one[0] if isinstance(one, list) else one for one in arguments)
+        return self.like(made, function(*(rows_of(one, self, None) for one in firsts)))
 
     def summed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         """The sum of a function of the blocks, in their order: one round."""
@@ -77,15 +78,8 @@ class RemoteRows(Blocks):
         return self.summed(np.vdot, (self, other)) if self.ndim == 1 else super().__matmul__(other)
 
     def _by_block(self, given: Any) -> Any:
-        """The part of each block of an array with as many rows, anything else as it is."""
-        if isinstance(given, RemoteRows):
-            return given.blocks
-        if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == self.length:
-            return self.pieces(given)
-        return given
-
-    def pieces(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        raise TypeError("these rows are on the workers alone")
+        """The blocks of an array on the workers, anything else as it is."""
+        return given.blocks if isinstance(given, RemoteRows) else given
 
 
 @dataclass(eq=False)
@@ -129,10 +123,18 @@ class SpreadMatrix(RemoteRows):
         )
         return found
 
-    def normal(self, columns: int, rng: np.random.Generator) -> SpreadMatrix:
-        """Random numbers for each row, with a seed for each block."""
-        seeds = [int(seed) for seed in rng.integers(2**63, size=len(self.blocks))]
+    def normal(self, columns: int, rng: np.random.Generator, *, upper: bool = True) -> SpreadMatrix:
+        """Random numbers for each row, with a seed for each block; 0 for users without `upper`."""
+        seeds: list[Any] = [int(seed) for seed in rng.integers(2**63, size=len(self.blocks))]
+        if not upper:
+            seeds[: len(self.upper)] = [None] * len(self.upper)
         return self.mapped(_normal, (self, columns, seeds))
+
+    def _by_block(self, given: Any) -> Any:
+        """Also the part of each block of an array with as many rows."""
+        if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == self.length:
+            return self.pieces(given)
+        return super()._by_block(given)
 
     def pieces(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         """The part of each block of an array with m + n rows on the driver."""
@@ -303,7 +305,9 @@ def _removed(path: str) -> None:
 # --- tasks -------------------------------------------------------------------------------
 
 
-def _normal(rows: Array, columns: int, seed: int) -> Array:
+def _normal(rows: Array, columns: int, seed: int | None) -> Array:
+    if seed is None:
+        return np.zeros((rows.shape[0], columns), dtype=np.float32)
     noise = np.random.default_rng(seed)
     return noise.standard_normal((rows.shape[0], columns), dtype=np.float32)
 

@@ -337,7 +337,9 @@ def _gathered(
     mark = 0
     for part in (starts, across, numbers):
         mark = crc32(part.tobytes(), mark)
-    return RatingBlock(starts, neighbour, values, held, weights), {
+    spans = [(int(other[b]), int(other[b + 1])) for b in reached]
+    block = RatingBlock((begin, end), spans, starts, neighbour, values, held, weights)
+    return block, {
         "reached": reached, "counts": np.diff(starts), "repeated": repeated, "example": example,
         "mark": mark, "total": float(omega @ numbers), "weight": float(omega.sum()),
         "low": float(numbers.min(initial=np.inf)), "high": float(numbers.max(initial=-np.inf)),

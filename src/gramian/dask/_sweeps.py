@@ -29,6 +29,7 @@ from gramian.methods.quick import Quick
 from gramian.objectives.halves import (
     RowFits,
     StatesByRow,
+    column,
     halves_of,
     penalty_of,
     scattered_size,
@@ -72,11 +73,11 @@ class ShardedHalves(StatesByRow):
 
     def scattered(self, rng: np.random.Generator, rank: int) -> Any:
         """A state with random Q, whose products are about as large as the targets."""
-        rated, model = self.rated, self.objective.model
-        empty = spread(rated, np.zeros((self.units.size, 1), dtype=self.dtype))
-        size = np.concatenate([np.zeros(model.rows.size), 1.0 / np.sqrt(model.cols)])
-        length = scattered_size(rated.mean_square(model.mean), 1.0, rank)
-        return mapped(widened, empty, empty.normal(rank, rng), size[:, None], length)
+        targets = self.rated.mean_square(self.objective.model.mean)
+        empty = spread(self.rated, np.zeros((self.units.size, 1), dtype=self.dtype))
+        more = empty.normal(rank, rng, upper=False)
+        length = scattered_size(targets, 1.0, rank)
+        return mapped(widened, empty, more, column(self.noise), length)
 
     def refit_upper(self, state: SpreadMatrix, steps: int) -> None:
         """Improve P and b for fixed Q and c."""
@@ -87,10 +88,10 @@ class ShardedHalves(StatesByRow):
         """Improve Q and c for fixed P and b; returns F before the update."""
         rated, cluster, count = self.rated, self.rated.cluster, len(state.lower)
         both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
-        there, ends = self.objective.loss.model_there, rated.users.ends()
         before = cluster.each(
-            "norm", _upper_penalty, state.upper, there, ends, (self.lam, self.ridge)
-        )
+            "norm", _upper_penalty, rated.users.blocks, self.objective.loss.model_there,
+            state.upper, (self.lam, self.ridge),
+        )  # fmt: skip
         parts = [cluster.each("half-sweep", itemgetter(k), both) for k in (1, 0)]
         asked = cluster.keep([*parts[0], *parts[1], *before])
         state.lower, value = asked[:count], float(sum(cluster.gather(asked[count:])))
@@ -103,10 +104,9 @@ class ShardedHalves(StatesByRow):
         self, function: Any, own: list[Any], other: list[Any], side: StoredSide, steps: int
     ) -> list[Any]:
         """`_refit` or `_refitted` of each block of a side."""
-        near = [[other[b] for b in some] for some in side.reached]
         return self.rated.cluster.each(
-            "half-sweep", function, side.blocks, self.objective.loss.model_there, side.ends(),
-            side is self.rated.items, own, near, (self.lam, self.ridge), steps,
+            "half-sweep", function, side.blocks, self.objective.loss.model_there,
+            side is self.rated.items, own, side.near(other), (self.lam, self.ridge), steps,
         )  # fmt: skip
 
     def lower_of(self, state: SpreadMatrix) -> SpreadMatrix:
@@ -174,12 +174,12 @@ def to_a_gap(model: Any, problem: Problem, factor: Any) -> Result:
 
 
 def _refit(
-    block: RatingBlock, model: CompletionModel, ends: list[int], turned: bool, own: Array,
-    other: list[Array], weights: tuple[float, float], steps: int,
+    block: RatingBlock, model: CompletionModel, turned: bool, own: Array, other: list[Array],
+    weights: tuple[float, float], steps: int,
 ) -> tuple[float, Array]:  # fmt: skip
     """F of a block, and its rows after conjugate gradient steps on each."""
     dtype = own.dtype
-    stiffness = (model.cols if turned else model.rows)[ends[0] : ends[1]]
+    stiffness = (model.cols if turned else model.rows)[slice(*block.ends)]
     free, roots = model.ridge is not None, None
     targets = (block.values - model.mean).astype(dtype, copy=False)
     if block.weights is not None:
@@ -201,6 +201,6 @@ def _refitted(*arguments: Any) -> Array:
 
 
 def _upper_penalty(
-    rows: Array, model: CompletionModel, ends: list[int], weights: tuple[float, float]
+    block: RatingBlock, model: CompletionModel, rows: Array, weights: tuple[float, float]
 ) -> float:
-    return penalty_of(rows, model.rows[ends[0] : ends[1]], *weights)
+    return penalty_of(rows, model.rows[slice(*block.ends)], *weights)

@@ -150,19 +150,19 @@ class StatesByRow:
 
     def state(self, factor: Any) -> Any:
         """A new state [P b; Q c] with the optimal offsets."""
-        given = _column(self.units), _column(self.offsets(factor))
+        given = column(self.units), column(self.offsets(factor))
         return mapped(_with_offsets, factor, *given, self.dtype)
 
     def factor(self, state: Any) -> Any:
         """[P; Q] of a state, in float64."""
-        return mapped(_without_offsets, state, _column(self.units))
+        return mapped(_without_offsets, state, column(self.units))
 
     def widened(self, state: Any, rank: int, rng: np.random.Generator) -> Any:
         """The state with random columns added, up to a rank."""
         own = state.shape[1] - 1
         if rank <= own:
             return state
-        more, size = _normal(state, rank - own, rng), _column(self.noise)
+        more, size = _normal(state, rank - own, rng), column(self.noise)
         squares = summed(_squares, state, more, size)
         length = NEW_COLUMNS * float(np.sqrt(squares[0] / squares[1]))
         return mapped(widened, state, more, size, max(length, 1e-6))
@@ -305,7 +305,7 @@ class Halves(StatesByRow):
         return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)
 
 
-def _column(numbers: Array | None) -> Array | None:
+def column(numbers: Array | None) -> Array | None:
     """A number for each row, as a matrix."""
     return None if numbers is None else numbers[:, None]
 
