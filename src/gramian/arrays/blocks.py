@@ -147,7 +147,9 @@ class RowByRow:
         plain = getattr(self.xp, name)
         if name == "linalg":
             return row_by_row(plain)
-        return partial(_row_by_row, plain) if callable(plain) else plain
+        if not callable(plain):
+            return plain
+        return lambda *arguments, **named: mapped(partial(plain, **named), *arguments)
 
     def sum(self, x: Any, *, axis: int | None = None, **named: Any) -> Any:
         return (mapped if axis else summed)(partial(self.xp.sum, axis=axis, **named), x)
@@ -168,10 +170,10 @@ class RowByRow:
         return mapped(plain, x) if axis else reduce(join, map(plain, x))
 
     def stack(self, arrays: Any, *, axis: int) -> Any:
-        return _row_by_row(lambda *rows: self.xp.stack(rows, axis=axis), *arrays)
+        return mapped(lambda *rows: self.xp.stack(rows, axis=axis), *arrays)
 
     def concat(self, arrays: Any, *, axis: int) -> Any:
-        return _row_by_row(lambda *rows: self.xp.concat(rows, axis=axis), *arrays)
+        return mapped(lambda *rows: self.xp.concat(rows, axis=axis), *arrays)
 
     def broadcast_to(self, x: Any, shape: tuple[int, ...]) -> Any:
         if not isinstance(x, Blocks):
@@ -216,10 +218,6 @@ def _first(arguments: tuple[Any, ...]) -> Blocks | None:
 def whole(array: Any) -> Any:
     """All rows, on the device."""
     return array.xp.concat(list(array), axis=0) if isinstance(array, Blocks) else array
-
-
-def _row_by_row(plain: Any, *arguments: Any, **named: Any) -> Any:
-    return mapped(partial(plain, **named), *arguments)
 
 
 def rows_of(each: Any, like: Blocks, k: int | None) -> Any:

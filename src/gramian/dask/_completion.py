@@ -72,7 +72,7 @@ class Completed(Composite):
         """
         if self._last is not None and self._last.factor is L:
             return self._last
-        factor = spread(self.rated, L)
+        factor: Any = spread(self.rated, L)
         z, linear = self.map.bilinear(factor, factor), 0.5 * self.lam * factor.square()
         found = CompositeImage(factor, z, linear, np.zeros((0, 0)))
         if factor is L:
