@@ -269,7 +269,7 @@ def test_time_limit_includes_reading(ratings, wine):
 
 def test_sample_weight_equals_that_of_a_local_fit(ratings):
     weights = np.where(ratings["user"] < 240, 0.0, 1.5)
-    signs = ratings.assign(rating=np.sign(ratings["rating"] + 0.05))
+    signs = ratings.assign(rating=np.sign(ratings["rating"] + 0.05) + ratings["user"] % 2)
     away, home = gd.NuclearCompletion(lam=8.0), gm.completion.NuclearCompletion(lam=8.0)
     given = dd.from_pandas(signs.assign(weight=weights), npartitions=3)
     rated = store(given_ratings(Cluster(), given, "weight"))

@@ -16,8 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask._completion import CompletionModel, _in_scene, _look
-from gramian.dask._ratings import RatingBlock
 from tests.slow import slow
 
 pytestmark = [
@@ -398,13 +396,3 @@ def test_few_ratings_are_fitted_on_the_driver(monkeypatch):
     assert np.array_equal(again.row_factors_, known.row_factors_)
     learned = gd.MMMF(lam=30.0).fit(dd.from_pandas(ratings().round({"rating": 0}), npartitions=2))
     assert learned.thresholds_.size == learned.classes_.size - 1  # learned, as at home
-
-
-@pytest.mark.parametrize("ridge", [None, 5.0])
-def test_block_without_ratings_does_not_change_the_sum(ridge):
-    block = RatingBlock(np.zeros(4, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0),
-                  np.zeros(0, dtype=bool))  # fmt: skip
-    model = CompletionModel(1.0, ridge, np.ones(3), np.ones(2))
-    given = [0, 3], [[0, 2]], np.ones((3, 2)), [np.ones((2, 2))]
-    c = None if ridge is None else np.ones(2)
-    np.testing.assert_allclose(_in_scene(_look, block, model, *given, c), 0.0, atol=1e-100)

@@ -30,6 +30,9 @@ class Blocks:
 
     __array_ufunc__ = None
 
+    library: Any = None
+    """Functions outside the standard, default those of the library of the blocks."""
+
     def __init__(self, length: int, step: int, block: Callable[[int | None], Any], xp: Any) -> None:
         self.length, self.step, self.block, self.xp = length, step, block, xp
 
@@ -67,6 +70,19 @@ class Blocks:
     @property
     def T(self) -> Turned:
         return Turned(self)
+
+    def mapped(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Blocks:
+        """A row-wise function of these rows and others, evaluated on request."""
+        return Blocks(
+            self.length,
+            self.step,
+            lambda k: function(*(rows_of(each, self, k) for each in arguments)),
+            self.xp,
+        )
+
+    def summed(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """The sum over the blocks of a function of these rows and others."""
+        return reduce(operator.add, self.mapped(function, arguments))
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the blocks."""
@@ -131,10 +147,12 @@ class RowByRow:
         plain = getattr(self.xp, name)
         if name == "linalg":
             return row_by_row(plain)
-        return partial(_row_by_row, plain) if callable(plain) else plain
+        if not callable(plain):
+            return plain
+        return lambda *arguments, **named: mapped(partial(plain, **named), *arguments)
 
     def sum(self, x: Any, *, axis: int | None = None, **named: Any) -> Any:
-        return self._over_rows("sum", operator.add, x, axis, **named)
+        return (mapped if axis else summed)(partial(self.xp.sum, axis=axis, **named), x)
 
     def max(self, x: Any, *, axis: int | None = None) -> Any:
         return self._over_rows("max", self.xp.maximum, x, axis)
@@ -145,17 +163,17 @@ class RowByRow:
     def all(self, x: Any, *, axis: int | None = None) -> Any:
         return self._over_rows("all", operator.and_, x, axis)
 
-    def _over_rows(self, name: str, join: Any, x: Any, axis: int | None, **named: Any) -> Any:
-        plain = partial(getattr(self.xp, name), axis=axis, **named)
+    def _over_rows(self, name: str, join: Any, x: Any, axis: int | None) -> Any:
+        plain = partial(getattr(self.xp, name), axis=axis)
         if not isinstance(x, Blocks):
             return plain(x)
         return mapped(plain, x) if axis else reduce(join, map(plain, x))
 
     def stack(self, arrays: Any, *, axis: int) -> Any:
-        return _row_by_row(lambda *rows: self.xp.stack(rows, axis=axis), *arrays)
+        return mapped(lambda *rows: self.xp.stack(rows, axis=axis), *arrays)
 
     def concat(self, arrays: Any, *, axis: int) -> Any:
-        return _row_by_row(lambda *rows: self.xp.concat(rows, axis=axis), *arrays)
+        return mapped(lambda *rows: self.xp.concat(rows, axis=axis), *arrays)
 
     def broadcast_to(self, x: Any, shape: tuple[int, ...]) -> Any:
         if not isinstance(x, Blocks):
@@ -181,15 +199,20 @@ def row_by_row(xp: Any) -> RowByRow:
     return RowByRow(xp)
 
 
-def mapped(function: Callable[..., Any], *arguments: Any) -> Blocks:
-    """A row-wise function of arrays, some of which are `Blocks`; the others may have all rows."""
-    first = next(each for each in arguments if isinstance(each, Blocks))
-    return Blocks(
-        first.length,
-        first.step,
-        lambda k: function(*(_rows(each, first, k) for each in arguments)),
-        first.xp,
-    )
+def mapped(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A row-wise function of arrays; if some are `Blocks`, the others may have all rows."""
+    first = _first(arguments)
+    return function(*arguments) if first is None else first.mapped(function, arguments)
+
+
+def summed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function of the rows of such arrays that is a sum over rows."""
+    first = _first(arguments)
+    return function(*arguments) if first is None else first.summed(function, arguments)
+
+
+def _first(arguments: tuple[Any, ...]) -> Blocks | None:
+    return next((each for each in arguments if isinstance(each, Blocks)), None)
 
 
 def whole(array: Any) -> Any:
@@ -197,13 +220,7 @@ def whole(array: Any) -> Any:
     return array.xp.concat(list(array), axis=0) if isinstance(array, Blocks) else array
 
 
-def _row_by_row(plain: Any, *arguments: Any, **named: Any) -> Any:
-    if not any(isinstance(each, Blocks) for each in arguments):
-        return plain(*arguments, **named)
-    return mapped(partial(plain, **named), *arguments)
-
-
-def _rows(each: Any, like: Blocks, k: int | None) -> Any:
+def rows_of(each: Any, like: Blocks, k: int | None) -> Any:
     """Block k of an array with as many rows as `like`; other arguments are returned unchanged."""
     if isinstance(each, Blocks):
         return each.sample if k is None else each.block(k)

@@ -46,7 +46,7 @@ def backend(array: Any) -> Any:
     if isinstance(array, _NUMPY):
         return cpu
     if isinstance(array, Blocks):
-        return backend(array.sample)
+        return array.library or backend(array.sample)
     library = type(array).__module__.split(".")[0]
     if library != "torch":
         raise TypeError(f"supported are NumPy arrays and torch tensors, not arrays of {library}")

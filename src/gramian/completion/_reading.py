@@ -249,15 +249,10 @@ def by_row_and_column(
     Entries of weight 0 are left out; their rows and columns remain.
     """
     check_size(values, "the ratings", least=0.0)
-    if weights is not None and not weights.all():
-        live = weights > 0
-        if not live.any():
-            raise ValueError("every sample_weight is zero: nothing is left to fit")
-        i, j, values, weights = i[live], j[live], values[live], weights[live]
-    order = by_row(i, j, len(row_ids), len(col_ids))
-    i, j, values = index_array(i)[order], index_array(j)[order], values[order]
-    weights = None if weights is None else weights[order]
-    new = np.concatenate([[True], (i[1:] != i[:-1]) | (j[1:] != j[:-1])])
+    given = values.size
+    (i, j, values, weights), new = ordered((i, j, values, weights), len(row_ids), len(col_ids))
+    if values.size == 0 < given:
+        raise ValueError("every sample_weight is zero: nothing is left to fit")
     if not new.all():
         first = np.flatnonzero(new)
         if duplicates == "error":
@@ -267,10 +262,22 @@ def by_row_and_column(
     return Ratings(i, j, values, row_ids, col_ids, weights)
 
 
-def by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
-    """The stable order by row and then column, in linear time."""
-    rows, (_, by_column) = index_array(i), counting_sort(index_array(j), n)
-    return by_column[counting_sort(rows[by_column], m)[1]]
+def ordered(entries: tuple[Any, ...], m: int, n: int) -> tuple[tuple[Any, ...], NDArray[np.bool_]]:
+    """Arrays (i, j, …, weights or None) by row and then column, in linear time, without entries of
+    weight 0; and whether each entry differs from the previous one.
+    """
+    *fields, weights = entries
+    if weights is not None and not weights.all():
+        live = weights > 0
+        fields, weights = [field[live] for field in fields], weights[live]
+    i, j = map(index_array, fields[:2])
+    by_column = counting_sort(j, n)[1]
+    order = by_column[counting_sort(i[by_column], m)[1]]
+    i, j, *others = (field[order] for field in (i, j, *fields[2:]))
+    new = np.ones(i.size, dtype=bool)
+    np.not_equal(i[1:], i[:-1], out=new[1:])
+    new[1:] |= j[1:] != j[:-1]
+    return (i, j, *others, None if weights is None else weights[order]), new
 
 
 def merged(

@@ -7,6 +7,7 @@ factors of these blocks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,11 @@ class RatingBlock:
     blocks of the other side that the ratings refer to.
     """
 
+    ends: tuple[int, int]
+    """The first row of the block, and the first after it."""
+    spans: list[tuple[int, int]]
+    """The same of the blocks of the other side that the ratings refer to."""
+
     starts: Indices
     neighbour: NDArray[np.int32]
     values: Array
@@ -49,12 +55,25 @@ class RatingBlock:
     def part(self, kept: NDArray[np.bool_]) -> RatingBlock:
         """Some of the ratings, in the same rows."""
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
-        weights = None if self.weights is None else self.weights[kept]
-        entries = self.neighbour[kept], self.values[kept], self.held[kept]
-        return RatingBlock(starts.astype(self.starts.dtype), *entries, weights)
+        return replace(
+            self, starts=starts.astype(self.starts.dtype), neighbour=self.neighbour[kept],
+            values=self.values[kept], held=self.held[kept],
+            weights=None if self.weights is None else self.weights[kept],
+        )  # fmt: skip
 
     def row_of(self) -> NDArray[np.int32]:
         return np.repeat(np.arange(self.rows, dtype=np.int32), np.diff(self.starts))
+
+    @property
+    def columns(self) -> NDArray[np.int32]:
+        """The columns of the block among all."""
+        return np.concatenate([np.arange(*span, dtype=np.int32) for span in self.spans])
+
+    def among_all(self, values: Array, size: int) -> Array:
+        """The values of the columns of the block, among all columns."""
+        found = np.zeros(size)
+        found[self.columns] = values
+        return found
 
 
 @dataclass(frozen=True)
@@ -71,16 +90,15 @@ class StoredSide:
 
     def pieces(self, rows: Array) -> list[Array]:
         """The rows of each block."""
-        return [np.ascontiguousarray(rows[a:b]) for a, b in self.ends()]
+        return [np.ascontiguousarray(rows[a:b]) for a, b in pairwise(self.cuts)]
 
-    def ends(self) -> list[list[int]]:
-        """The first row of each block, and the first after it."""
-        return [[int(a), int(b)] for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)]
+    def entries(self, values: Array) -> list[Array]:
+        """The entries of each block."""
+        return np.split(values, np.append(0, np.cumsum(self.counts))[self.cuts[1:-1]])
 
-    def ranges(self, other: StoredSide) -> list[list[list[int]]]:
-        """For each block the rows of the other side that its ratings refer to."""
-        ends = other.ends()
-        return [[ends[b] for b in some] for some in self.reached]
+    def near(self, other: list[Any]) -> list[list[Any]]:
+        """For each block, the blocks of the other side that its ratings refer to."""
+        return [[other[b] for b in some] for some in self.reached]
 
 
 @dataclass(frozen=True)
@@ -180,14 +198,12 @@ class ClusterRatings:
         mean = float(np.sum(sums)) / self.size
         means = mean + (sums - mean * counts) / (counts + ridge)
         means += float(np.sum(sums - counts * means)) / self.size
-        ranges = users.ranges(self.items)
-        rest = self.cluster.sum("sizes", _beside_both, users.blocks, ranges, means, ridge)
+        rest = self.cluster.sum("sizes", _beside_both, users.blocks, means, ridge)
         return float(np.sqrt(rest / self.size))
 
     def mean_error(self, found: Factorization, error: Any) -> float:
         """The mean of error(prediction, value) of the blocks of a state [P b; Q c], one round."""
-        lower: Any = found.col_factors
-        near = [[lower[b] for b in some] for some in self.users.reached]
+        near = self.users.near(list(found.col_factors))
         total = self.cluster.sum(
             "held-out", _error, self.users.blocks, found.row_factors, near, found.offsets.mean,
             found.bounds, error,
@@ -210,10 +226,7 @@ class ClusterRatings:
         if not self.is_small:
             starts = np.concatenate([[0], np.cumsum(self.users.counts)])
             return Elsewhere(self.size, starts, self.shape)
-        ends, ranges = self.users.ends(), self.users.ranges(self.items)
-        answers = self.cluster.gather(
-            self.cluster.each("known", _every, self.users.blocks, ends, ranges)
-        )
+        answers = self.cluster.gather(self.cluster.each("known", _every, self.users.blocks))
         rows, cols, values = (np.concatenate(part) for part in zip(*answers, strict=True))
         return sp.csr_array((values, (rows, cols)), shape=self.shape)
 
@@ -249,9 +262,9 @@ def _sums(block: RatingBlock) -> Array:
     return np.bincount(block.row_of(), block.values, minlength=block.rows).astype(float)
 
 
-def _beside_both(block: RatingBlock, reached: list[list[int]], means: Array, ridge: float) -> float:
+def _beside_both(block: RatingBlock, means: Array, ridge: float) -> float:
     """Σ (v less the mean of its item and the shrunken mean of its user)²."""
-    left = block.values - means[_items(block, reached)]
+    left = block.values - means[block.columns][block.neighbour]
     rows = block.row_of()
     sums = np.bincount(rows, left, minlength=block.rows)
     left -= (sums / (np.diff(block.starts) + ridge))[rows]
@@ -268,12 +281,6 @@ def _error(
     return float(np.sum(error(found.values(block.row_of(), block.neighbour), block.values)))
 
 
-def _items(block: RatingBlock, reached: list[list[int]]) -> NDArray[np.int32]:
-    """The item of each rating, among all."""
-    items = np.concatenate([np.arange(a, b, dtype=np.int32) for a, b in reached])
-    return items[block.neighbour]
-
-
-def _every(block: RatingBlock, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:
-    rows = block.row_of() + np.int32(ends[0])
-    return rows, _items(block, reached), block.values.astype(float)
+def _every(block: RatingBlock) -> tuple[Any, ...]:
+    rows = block.row_of() + np.int32(block.ends[0])
+    return rows, block.columns[block.neighbour], block.values.astype(float)

@@ -193,7 +193,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     ) -> Factorization:
         assert problem is not None
         objective: Any = problem.objective
-        rows, cols = objective.offsets(objective.image(factor))
+        rows, cols = objective.offsets(factor)
         kept, scales = ratings.home.kept(factor), self._scales(ratings)
         self.result_ = replace(self.result_, factor=kept)
         stored = isinstance(kept, StoredRows)

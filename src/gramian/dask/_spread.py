@@ -12,6 +12,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ import numpy as np
 from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
+from gramian.arrays.blocks import Blocks, rows_of, summed
 from gramian.completion._stored import StoredRows, read_rows, write_rows
 from gramian.dask._cluster import Cluster
 from gramian.methods.alternating import MIXED_SWEEPS
@@ -33,72 +35,127 @@ SWEEPS = MIXED_SWEEPS
 """Number of sweeps after which a state is copied: at most this many are repeated after a loss."""
 
 
-@dataclass
-class SpreadMatrix:
+class RemoteRows(Blocks):
+    """An array whose blocks are on workers: row-wise functions are tasks, a sum is a round."""
+
+    xp = np
+
+    def __init__(self, cluster: Cluster, parts: list[Any], sample: Array, length: int) -> None:
+        self.cluster, self.blocks, self.length = cluster, parts, length
+        self.sample = sample
+        """An array without rows."""
+
+    @property
+    def library(self) -> Any:
+        return type(self)
+
+    def stored(self) -> RemoteRows:
+        """The array with its blocks kept on the workers."""
+        kept = self.cluster.keep(self.blocks)  # futures are returned unchanged
+        return self if all(map(is_, kept, self.blocks)) else self.like(kept, self.sample)
+
+    def gathered(self) -> Array:
+        """The array on the driver."""
+        return np.concatenate(self.cluster.gather(self.blocks))
+
+    def like(self, parts: list[Any], sample: Array) -> RemoteRows:
+        """Other blocks of the same rows."""
+        return RemoteRows(self.cluster, parts, sample, self.length)
+
+    def mapped(self, function: Callable[..., Any], arguments: Sequence[Any]) -> RemoteRows:
+        """A task for each block; a list among the arguments has one element for each block."""
+        given = map(self._by_block, arguments)
+        made = self.cluster.each(_name(function), function, *given)
+        firsts = (one[0] if isinstance(one, list) else one for one in arguments)
+        return self.like(made, function(*(rows_of(one, self, None) for one in firsts)))
+
+    def summed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """The sum of a function of the blocks, in their order: one round."""
+        given = map(self._by_block, arguments)
+        return self.cluster.sum(_name(function), function, *given)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.summed(np.vdot, (self, other)) if self.ndim == 1 else super().__matmul__(other)
+
+    def _by_block(self, given: Any) -> Any:
+        """The blocks of an array on the workers, anything else as it is."""
+        return given.blocks if isinstance(given, RemoteRows) else given
+
+
+@dataclass(eq=False)
+class SpreadMatrix(RemoteRows):
     """The blocks of a matrix, and the files that they are computed from."""
 
     rated: ClusterRatings
     upper: list[Any]
     lower: list[Any]
-    columns: int
+    sample: Array
+    """A matrix without rows, with its columns."""
     roots: frozenset[Any] = field(default_factory=frozenset)
     """The `Written` states of its blocks, deleted with the last matrix that uses them."""
     age: int = 0
     """Number of sweeps since it was copied."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return sum(self.rated.shape), self.columns
+    def __post_init__(self) -> None:
+        self.cluster, self.length = self.rated.cluster, sum(self.rated.shape)
 
     @property
-    def cluster(self) -> Cluster:
-        return self.rated.cluster
+    def columns(self) -> int:
+        return int(self.sample.shape[1])
 
     @property
-    def blocks(self) -> list[Any]:
+    def blocks(self) -> list[Any]:  # type: ignore[override]
         return [*self.upper, *self.lower]
 
     def copy(self) -> SpreadMatrix:
         """A matrix that changes independently of this one; blocks never change."""
         return replace(self, upper=list(self.upper), lower=list(self.lower))
 
-    def mapped(self, name: str, function: Callable[..., Any], *columns: Any) -> SpreadMatrix:
-        """A task for each block, users before items; a list has one element for each block."""
-        made = self.cluster.keep(self.cluster.each(name, function, self.blocks, *columns))
-        count = len(self.upper)
-        return replace(self, upper=made[:count], lower=made[count:])
+    def like(self, parts: list[Any], sample: Array) -> SpreadMatrix:
+        """Another matrix in these blocks, users before items; it is kept on the workers."""
+        made, count = self.cluster.keep(parts), len(self.upper)
+        return replace(self, upper=made[:count], lower=made[count:], sample=sample)
 
-    def sum(self, name: str, function: Callable[..., Any], *columns: Any) -> Any:
-        """The sum of a function of the blocks, in their order."""
-        return self.cluster.sum(name, function, self.blocks, *columns)
+    def mapped(self, function: Callable[..., Any], arguments: Sequence[Any]) -> SpreadMatrix:
+        found: Any = super().mapped(function, arguments)
+        found.roots = frozenset().union(
+            *(one.roots for one in arguments if isinstance(one, SpreadMatrix))
+        )
+        return found
+
+    def normal(self, columns: int, rng: np.random.Generator, *, upper: bool = True) -> SpreadMatrix:
+        """Random numbers for each row, with a seed for each block; 0 for users without `upper`."""
+        seeds: list[Any] = [int(seed) for seed in rng.integers(2**63, size=len(self.blocks))]
+        if not upper:
+            seeds[: len(self.upper)] = [None] * len(self.upper)
+        return self.mapped(_normal, (self, columns, seeds))
+
+    def _by_block(self, given: Any) -> Any:
+        """Also the part of each block of an array with as many rows."""
+        if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == self.length:
+            return self.pieces(given)
+        return super()._by_block(given)
 
     def pieces(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         """The part of each block of an array with m + n rows on the driver."""
         m = self.rated.shape[0]
         return [*self.rated.users.pieces(rows[:m]), *self.rated.items.pieces(rows[m:])]
 
-    def gathered(self) -> Array:
-        """The matrix on the driver."""
-        return np.concatenate(self.cluster.gather(self.blocks))
-
     def square(self) -> float:
         """The sum of the squares of all entries."""
-        return float(self.sum("norm", _square))
+        return float(summed(_square, self))
 
 
-def spread(rated: ClusterRatings, rows: Array) -> SpreadMatrix:
-    """A matrix of the driver in blocks on the workers."""
+def spread(rated: ClusterRatings, rows: Array | SpreadMatrix) -> SpreadMatrix:
+    """A matrix of the driver in blocks on the workers; one on the workers is returned unchanged."""
+    if isinstance(rows, SpreadMatrix):
+        return rows
     m = rated.shape[0]
     upper, lower = (
         rated.cluster.keep([rated.cluster.shared("factor", piece) for piece in side.pieces(part)])
         for part, side in ((rows[:m], rated.users), (rows[m:], rated.items))
     )
-    return SpreadMatrix(rated, upper, lower, rows.shape[1])
-
-
-def roots_of(matrices: Sequence[SpreadMatrix]) -> frozenset[Any]:
-    """The files of all of them."""
-    return frozenset().union(*(one.roots for one in matrices))
+    return SpreadMatrix(rated, upper, lower, rows[:0])
 
 
 class Driver:
@@ -196,7 +253,8 @@ class SharedFolder:
     def _read(self, rated: ClusterRatings, written: Written, columns: int) -> SpreadMatrix:
         cluster, count = rated.cluster, len(rated.users.blocks)
         made = cluster.keep(cluster.each("load", _whole, _files(rated, written.path)))
-        return SpreadMatrix(rated, made[:count], made[count:], columns, roots=frozenset({written}))
+        none = np.zeros((0, columns))
+        return SpreadMatrix(rated, made[:count], made[count:], none, frozenset({written}))
 
 
 def parts_of(factor: StoredRows, scales: tuple[Array, Array]) -> tuple[StoredRows, StoredRows]:
@@ -225,13 +283,17 @@ def balanced(factor: SpreadMatrix) -> SpreadMatrix:
         cluster.keep(cluster.each("balance", _turned, side, turn / roots))
         for side, turn in ((factor.upper, T.T @ V), (factor.lower, S.T @ U))
     )
-    return replace(factor, upper=upper, lower=lower, columns=values.size)
+    return replace(factor, upper=upper, lower=lower, sample=np.zeros((0, values.size)))
 
 
 def _files(rated: ClusterRatings, path: str) -> list[str]:
     """A file for each block."""
     sides = (rated.users, "users"), (rated.items, "items")
     return [f"{path}/{name}-{k:05d}.npy" for side, name in sides for k in range(len(side.blocks))]
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", "rows")).strip("_")
 
 
 def _removed(path: str) -> None:
@@ -241,6 +303,13 @@ def _removed(path: str) -> None:
 
 
 # --- tasks -------------------------------------------------------------------------------
+
+
+def _normal(rows: Array, columns: int, seed: int | None) -> Array:
+    if seed is None:
+        return np.zeros((rows.shape[0], columns), dtype=np.float32)
+    noise = np.random.default_rng(seed)
+    return noise.standard_normal((rows.shape[0], columns), dtype=np.float32)
 
 
 def _square(rows: Array) -> float:

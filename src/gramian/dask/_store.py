@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from gramian.arrays.cpu import counting_sort
 from gramian.completion._ratings import Ids, Ratings
 from gramian.completion._reading import (
-    by_row,
     merged,
     names_of,
+    ordered,
     rating_columns,
 )
 from gramian.completion._selection import HELD_OUT_SHARE
@@ -319,13 +319,10 @@ def _gathered(
     Uses 32-bit integers throughout to limit the memory of a worker to the pieces and the block.
     """
     begin, end, width = int(ends[0]), int(ends[1]), int(other[-1])
-    weights: Array | None
-    own, across, values, held, weights = _fields(pieces)
+    own, *fields = joined(pieces)
     own -= begin
-    order = by_row(own, across, end - begin, width)
-    own, across, values, held = own[order], across[order], values[order], held[order]
-    weights = None if weights is None else weights[order]
-    new = _differ(own, across)
+    entries, new = ordered((own, *fields), end - begin, width)
+    own, across, values, held, weights = entries
     repeated, example = new.size - int(new.sum()), None
     if repeated:
         again = int(np.argmin(new))
@@ -340,28 +337,13 @@ def _gathered(
     mark = 0
     for part in (starts, across, numbers):
         mark = crc32(part.tobytes(), mark)
-    return RatingBlock(starts, neighbour, values, held, weights), {
+    spans = [(int(other[b]), int(other[b + 1])) for b in reached]
+    block = RatingBlock((begin, end), spans, starts, neighbour, values, held, weights)
+    return block, {
         "reached": reached, "counts": np.diff(starts), "repeated": repeated, "example": example,
         "mark": mark, "total": float(omega @ numbers), "weight": float(omega.sum()),
         "low": float(numbers.min(initial=np.inf)), "high": float(numbers.max(initial=-np.inf)),
     }  # fmt: skip
-
-
-def _fields(pieces: list[Any]) -> list[Any]:
-    """The columns of all pieces, without entries of weight 0."""
-    fields = joined(pieces)
-    if fields[-1] is None or fields[-1].min(initial=1.0) > 0:
-        return fields
-    counted = fields[-1] > 0
-    return [field[counted] for field in fields]
-
-
-def _differ(own: Indices, across: Indices) -> NDArray[np.bool_]:
-    """Whether each sorted entry differs from the previous one."""
-    new = np.ones(own.size, dtype=bool)
-    np.not_equal(own[1:], own[:-1], out=new[1:])
-    new[1:] |= across[1:] != across[:-1]
-    return new
 
 
 def _among(columns: Indices, cuts: Indices) -> tuple[Indices, NDArray[np.int32]]:

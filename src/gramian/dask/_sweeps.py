@@ -6,36 +6,34 @@ them, and its new rows stay on its worker. The driver receives a few numbers of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import cpu
+from gramian.arrays.blocks import mapped
 from gramian.bounds import proved_certificate
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.common.random_state import generator
 from gramian.dask._completion import Completed, CompletionModel
 from gramian.dask._ratings import ClusterRatings, HeldOut, RatingBlock, StoredSide
-from gramian.dask._spread import SWEEPS, SpreadMatrix, balanced, roots_of, spread
+from gramian.dask._spread import SWEEPS, SpreadMatrix, balanced, spread
 from gramian.methods.alternating import SWEEPS_PER_CERTIFICATE, certified
 from gramian.methods.base import Settings
 from gramian.methods.quick import Quick
 from gramian.objectives.halves import (
-    NEW_COLUMNS,
     RowFits,
+    StatesByRow,
+    column,
     halves_of,
-    mixture,
     penalty_of,
-    products,
     scattered_size,
-    with_offsets,
-    without_offsets,
+    widened,
 )
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
@@ -48,7 +46,7 @@ CERTIFICATES = 100
 
 
 @dataclass(frozen=True)
-class ShardedHalves:
+class ShardedHalves(StatesByRow):
     """Half-sweeps over a state [P b; Q c] on the workers; see `Halves`.
 
     The rows of a state are those of the factor divided by their `units`, in float32.
@@ -58,31 +56,28 @@ class ShardedHalves:
     rated: ClusterRatings
     """The entries of the sweeps."""
     lam: float
+    ridge: float
+    """κ; 1 without offsets."""
+    units: Array
     dtype: Any
 
-    pace: ClassVar[int] = 1
-
-    @property
-    def units(self) -> Array:
-        model = self.objective.model
-        return np.sqrt(np.concatenate([model.rows, model.cols]))
+    def offsets(self, factor: Any) -> Array:
+        return np.concatenate(self.objective.offsets(factor))
 
     def without(self, held: HeldOut) -> ShardedHalves:
         """The same without the held-out entries."""
         return replace(self, rated=self.rated.part(~held))
 
-    def state(self, factor: Array | SpreadMatrix) -> SpreadMatrix:
-        """[P b; Q c] with the best offsets."""
-        there = factor if isinstance(factor, SpreadMatrix) else spread(self.rated, factor)
-        offsets = np.concatenate(self.objective.offsets(self.objective.image(there)))
-        pieces = there.pieces(self.units), there.pieces(offsets)
-        made = there.mapped("offsets", with_offsets, *pieces, self.dtype)
-        return replace(made, columns=there.columns + 1)
+    def state(self, factor: Array | SpreadMatrix) -> Any:
+        return super().state(spread(self.rated, factor))
 
-    def factor(self, state: SpreadMatrix) -> SpreadMatrix:
-        """[P; Q] of a state, in float64."""
-        made = state.mapped("factor", without_offsets, state.pieces(self.units))
-        return replace(made, columns=state.columns - 1)
+    def scattered(self, rng: np.random.Generator, rank: int) -> Any:
+        """A state with random Q, whose products are about as large as the targets."""
+        targets = self.rated.mean_square(self.objective.model.mean)
+        empty = spread(self.rated, np.zeros((self.units.size, 1), dtype=self.dtype))
+        more = empty.normal(rank, rng, upper=False)
+        length = scattered_size(targets, 1.0, rank)
+        return mapped(widened, empty, more, column(self.noise), length)
 
     def refit_upper(self, state: SpreadMatrix, steps: int) -> None:
         """Improve P and b for fixed Q and c."""
@@ -94,8 +89,8 @@ class ShardedHalves:
         rated, cluster, count = self.rated, self.rated.cluster, len(state.lower)
         both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
         before = cluster.each(
-            "norm", _upper_penalty, state.upper, self.objective.model_there, rated.users.ends(),
-            self._penalties,
+            "norm", _upper_penalty, rated.users.blocks, self.objective.loss.model_there,
+            state.upper, (self.lam, self.ridge),
         )  # fmt: skip
         parts = [cluster.each("half-sweep", itemgetter(k), both) for k in (1, 0)]
         asked = cluster.keep([*parts[0], *parts[1], *before])
@@ -105,23 +100,14 @@ class ShardedHalves:
             state.__dict__.update(rated.home.replanted(state).__dict__)
         return value
 
-    @property
-    def _penalties(self) -> tuple[float, float]:
-        """λ and κ; κ is 1 without offsets."""
-        ridge = self.objective.model.ridge
-        return self.lam, 1.0 if ridge is None else ridge
-
     def _refits(
         self, function: Any, own: list[Any], other: list[Any], side: StoredSide, steps: int
     ) -> list[Any]:
         """`_refit` or `_refitted` of each block of a side."""
-        near = [[other[b] for b in some] for some in side.reached]
         return self.rated.cluster.each(
-            "half-sweep", function, side.blocks, self.objective.model_there, side.ends(),
-            side is self.rated.items, own, near, self._penalties, steps,
+            "half-sweep", function, side.blocks, self.objective.loss.model_there,
+            side is self.rated.items, own, side.near(other), (self.lam, self.ridge), steps,
         )  # fmt: skip
-
-    # --- mixing, as in `Halves` ----------------------------------------------------------
 
     def lower_of(self, state: SpreadMatrix) -> SpreadMatrix:
         """[Q c] of a state."""
@@ -130,54 +116,13 @@ class ShardedHalves:
     def set_lower(self, state: SpreadMatrix, lower: SpreadMatrix) -> None:
         state.lower, state.roots = list(lower.lower), state.roots | lower.roots
 
-    def change(self, before: SpreadMatrix, after: SpreadMatrix) -> SpreadMatrix:
-        made = before.mapped("change", _difference, after.lower)
-        return replace(made, roots=roots_of([before, after]))
-
-    def products(self, changes: Sequence[SpreadMatrix]) -> Array:
-        if len(changes) == 1:
-            return np.zeros((0, 1))
-        found: Array = changes[-1].sum("mixing", _products, _side_by_side(changes[:-1]))
-        return found
-
-    def mixture(self, points: Sequence[SpreadMatrix], weights: Array) -> SpreadMatrix:
-        made = points[-1].mapped("mixing", _mixture, _side_by_side(points[:-1]), weights)
-        return replace(made, roots=roots_of(points))
-
-    # --- columns in random directions ----------------------------------------------------
-
-    def scattered(self, rng: np.random.Generator, rank: int) -> SpreadMatrix:
-        """A state with random Q, whose products are about as large as the targets."""
-        rated, model = self.rated, self.objective.model
-        size = scattered_size(rated.mean_square(model.mean), 1.0, rank)
-        lengths = [
-            *(np.zeros(end - begin) for begin, end in rated.users.ends()),
-            *(size / np.sqrt(part) for part in rated.items.pieces(model.cols)),
-        ]
-        empty = [np.zeros((length.size, 1), dtype=self.dtype) for length in lengths]
-        seeds = _seeds(rng, len(lengths))
-        made = rated.cluster.keep(
-            rated.cluster.each("scatter", _widened, empty, rank, lengths, seeds)
-        )
-        users = len(rated.users.blocks)
-        return SpreadMatrix(rated, made[:users], made[users:], rank + 1)
-
-    def widened(self, state: SpreadMatrix, rank: int, rng: np.random.Generator) -> SpreadMatrix:
-        """The state with random columns added, up to a rank."""
-        own = state.columns - 1
-        if rank <= own:
-            return state
-        units = self.units
-        square = state.sum("norm", penalty_of, state.pieces(units**2), 2.0, 0.0)
-        length = NEW_COLUMNS * np.sqrt(square / (state.shape[0] * (rank - own)))
-        lengths = state.pieces(max(float(length), 1e-6) / units)
-        made = state.mapped("scatter", _widened, rank, lengths, _seeds(rng, len(state.blocks)))
-        return replace(made, columns=rank + 1)
-
 
 @halves_of.register
 def _(objective: Completed, dtype: Any = float) -> ShardedHalves:
-    return ShardedHalves(objective, objective.rated, objective.lam, np.dtype(dtype))
+    model = objective.model
+    units = np.sqrt(np.concatenate([model.rows, model.cols]))
+    ridge = 1.0 if model.ridge is None else model.ridge
+    return ShardedHalves(objective, objective.rated, objective.lam, ridge, units, np.dtype(dtype))
 
 
 # --- sweeps to a tolerance ---------------------------------------------------------------
@@ -225,25 +170,16 @@ def to_a_gap(model: Any, problem: Problem, factor: Any) -> Result:
     return replace(sweeps.result(problem, turned, tol=tol, seconds=PATIENCE), status=status)
 
 
-def _side_by_side(matrices: Sequence[SpreadMatrix]) -> list[list[Any]]:
-    """For each block, the blocks of all matrices."""
-    return [list(parts) for parts in zip(*(one.blocks for one in matrices), strict=True)]
-
-
-def _seeds(rng: np.random.Generator, count: int) -> list[int]:
-    return [int(seed) for seed in rng.integers(2**63, size=count)]
-
-
 # --- tasks -------------------------------------------------------------------------------
 
 
 def _refit(
-    block: RatingBlock, model: CompletionModel, ends: list[int], turned: bool, own: Array,
-    other: list[Array], weights: tuple[float, float], steps: int,
+    block: RatingBlock, model: CompletionModel, turned: bool, own: Array, other: list[Array],
+    weights: tuple[float, float], steps: int,
 ) -> tuple[float, Array]:  # fmt: skip
     """F of a block, and its rows after conjugate gradient steps on each."""
     dtype = own.dtype
-    stiffness = (model.cols if turned else model.rows)[ends[0] : ends[1]]
+    stiffness = (model.cols if turned else model.rows)[slice(*block.ends)]
     free, roots = model.ridge is not None, None
     targets = (block.values - model.mean).astype(dtype, copy=False)
     if block.weights is not None:
@@ -265,30 +201,6 @@ def _refitted(*arguments: Any) -> Array:
 
 
 def _upper_penalty(
-    rows: Array, model: CompletionModel, ends: list[int], weights: tuple[float, float]
+    block: RatingBlock, model: CompletionModel, rows: Array, weights: tuple[float, float]
 ) -> float:
-    return penalty_of(rows, model.rows[ends[0] : ends[1]], *weights)
-
-
-def _difference(before: Array, after: Array) -> Array:
-    return after - before
-
-
-def _products(last: Array, others: list[Array]) -> Array:
-    return products([*others, last]).astype(float)
-
-
-def _mixture(last: Array, others: list[Array], weights: Array) -> Array:
-    return mixture([*others, last], weights.astype(last.dtype))
-
-
-def _widened(state: Array, rank: int, size: Array, seed: int) -> Array:
-    """The state with random columns, scaled row by row, before its offsets."""
-    own = state.shape[1] - 1
-    wide = np.zeros((state.shape[0], rank + 1), dtype=state.dtype)
-    wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
-    if size.any():
-        noise = np.random.default_rng(seed)
-        more = noise.standard_normal((state.shape[0], rank - own), dtype=np.float32)
-        wide[:, own:-1] = size[:, None] * more
-    return wide
+    return penalty_of(rows, model.rows[slice(*block.ends)], *weights)

@@ -79,9 +79,6 @@ class SquaredWithOffsets(Loss, Placed):
         ω > 0; None means 1.
     centre : float, default=0.0
         μ.
-    columns : array of shape (n,), default=None
-        Fixed offsets c: only those of the rows are free, as for a block of rows whose columns have
-        further entries elsewhere.
     """
 
     quadratic = True
@@ -98,10 +95,9 @@ class SquaredWithOffsets(Loss, Placed):
         scale: Array | float | Sides = 1.0,
         weight: Array | None = None,
         centre: float = 0.0,
-        columns: Array | None = None,
     ) -> None:
         self.given, self.ridge = np.asarray(targets, dtype=float), float(ridge)
-        self.centre, self.columns = float(centre), columns
+        self.centre = float(centre)
         self.rows, self.cols, self.shape = rows, cols, shape
         self.size: int | None = self.given.size
         self.sides: Sides | None = None
@@ -113,13 +109,16 @@ class SquaredWithOffsets(Loss, Placed):
         else:
             self.one_by_one = np.broadcast_to(np.asarray(scale, dtype=float), self.given.shape)
         self.weight = None if weight is None else np.asarray(weight, dtype=float)
-        self.smoothness = max(
-            float(np.max(self._weighted(self._scale(part) ** 2, part))) for part in self._parts()
+
+    @cached_property
+    def smoothness(self) -> float:  # type: ignore[override]
+        home = at_home(self)
+        return max(
+            float(np.max(home._weighted(home._scale(part) ** 2, part))) for part in home._parts()
         )
 
     def _targets(self, part: slice) -> Array:
-        targets = self.given[part] - self.centre if self.centre else self.given[part]
-        return targets if self.columns is None else targets - self.columns[self.cols[part]]
+        return self.given[part] - self.centre if self.centre else self.given[part]
 
     def _scale(self, part: slice) -> Array:
         if self.one_by_one is not None:
@@ -135,7 +134,7 @@ class SquaredWithOffsets(Loss, Placed):
             return self.given.parts
         if not self.place.is_host:
             return [EVERY]
-        return [slice(k, k + CHUNK) for k in range(0, self.given.size, CHUNK)]
+        return [slice(k, k + CHUNK) for k in range(0, max(self.given.size, 1), CHUNK)]
 
     def offsets(self, z: Array) -> Sides:
         """b and c for a given z, stored as long as z exists."""
@@ -147,14 +146,22 @@ class SquaredWithOffsets(Loss, Placed):
 
     def value(self, z: Array) -> float:
         b, c = self.offsets(z)
-        squares: Any = 0.0
-        for part in self._parts():
-            left = self._left(z, part, (b, c))
-            squares = squares + left @ self._weighted(left, part)
+        squares = self.squares(z, (b, c))
         return float(0.5 * squares + 0.5 * self.ridge * (b @ b + c @ c))
 
+    def squares(self, z: Array, fitted: Sides) -> Any:
+        """Σ ωe², e the residuals for given offsets."""
+        squares: Any = 0.0
+        for part in self._parts():
+            left = self._left(z, part, fitted)
+            squares = squares + left @ self._weighted(left, part)
+        return squares
+
     def gradient(self, z: Array) -> Array:
-        fitted = self.offsets(z)
+        return self.slopes(z, self.offsets(z))
+
+    def slopes(self, z: Array, fitted: Sides) -> Array:
+        """−sωe."""
 
         def slope(part: slice) -> Array:
             return -self._scale(part) * self._weighted(self._left(z, part, fitted), part)
@@ -190,15 +197,10 @@ class SquaredWithOffsets(Loss, Placed):
 
     def error(self, z: Array) -> float:
         """The bound ‖ρ‖²/κ, where ρ is the slope in the offsets."""
-        free = 2 if self.columns is None else 1
         fitted = self.offsets(z)
-        sums = self._sums_left(z, fitted)
-        rests = [self.ridge * fitted[side] - sums[side] for side in range(free)]
+        sums = self.sums_left(z, fitted)
+        rests = [self.ridge * fitted[side] - sums[side] for side in (0, 1)]
         return sum(inner(rest, rest) for rest in rests) / self.ridge
-
-    def column_sums(self, z: Array) -> Array:
-        """The weighted sums of the residuals of each column."""
-        return self._sums_left(z, self.offsets(z))[1]
 
     def conjugate(self, w: Array) -> float:
         """½ Σ v²/ω + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s, and Bᵀv its sums by row and column."""
@@ -206,6 +208,12 @@ class SquaredWithOffsets(Loss, Placed):
 
     def conjugate_along(self, w: Array) -> Callable[[float], float]:
         """θ ↦ g*(θw), a quadratic function."""
+        square, linear, sums = self.divided(w)
+        offsets = sum(inner(side, side) for side in sums) / (2 * self.ridge)
+        return lambda share: share * (share * (0.5 * square + offsets) + linear)
+
+    def divided(self, w: Array) -> tuple[float, float, Sides]:
+        """Σ v²/ω, ⟨v, t⟩ and Bᵀv."""
         square = linear = 0.0
 
         def divided(part: slice) -> Array:
@@ -216,9 +224,7 @@ class SquaredWithOffsets(Loss, Placed):
             return v
 
         sums = self._sums(divided)
-        free = sums if self.columns is None else sums[:1]
-        offsets = sum(inner(side, side) for side in free) / (2 * self.ridge)
-        return lambda share: share * (share * (0.5 * square + offsets) + linear)
+        return square, linear, sums
 
     def least_squares(self, dtype: Any = float) -> LeastSquares:
         roots = None if self.weight is None else np.sqrt(self.weight)
@@ -255,7 +261,8 @@ class SquaredWithOffsets(Loss, Placed):
             by_col = by_col + sums(self.cols, part, e, self.shape[1])
         return by_row, by_col
 
-    def _sums_left(self, z: Array, fitted: Sides | None = None) -> Sides:
+    def sums_left(self, z: Array, fitted: Sides | None = None) -> Sides:
+        """The sums of ωe by row and by column, default for offsets 0."""
         return self._sums(lambda part: self._weighted(self._left(z, part, fitted), part))
 
     def linked(self, side: int, values: Array) -> Array:
@@ -274,24 +281,21 @@ class SquaredWithOffsets(Loss, Placed):
     def _fitted(self, z: Array) -> Sides:
         """The optimal offsets, with one step of iterative refinement.
 
-        Without refinement on a device and for rows alone: the residual enters `error` squared.
+        Without refinement on a device: the residual enters `error` squared.
         """
-        b, c = self._system(self._sums_left(z))
-        if self.columns is not None or not self.place.is_host:
+        b, c = self._system(self.sums_left(z))
+        if not self.place.is_host:
             return b, c
-        by_row, by_col = self._sums_left(z, (b, c))
+        by_row, by_col = self.sums_left(z, (b, c))
         more = self._system((by_row - self.ridge * b, by_col - self.ridge * c))
         return b + more[0], c + more[1]
 
     @cached_property
     def _system(self) -> Callable[[Sides], Sides]:
-        """The solution of (D_r, N; Nᵀ, D_c)(b, c) = (f, g), or of D_r b = f for rows alone."""
-        if self.columns is not None:
-            mass = self.place.put(at_home(self).masses[0])
-            return lambda right: (right[0] / along(mass, right[0]), 0.0 * right[1])
+        """The solution of (D_r, N; Nᵀ, D_c)(b, c) = (f, g)."""
         home = at_home(self)
         linked = self.links.linked if self.place.is_host else self.linked
-        return _Offsets(linked, home.links, home.masses, self.place).solve
+        return EliminatedOffsets(linked, home.links, home.masses, self.place).solve
 
     @cached_property
     def links(self) -> RatingCounts:
@@ -348,7 +352,7 @@ class RatingCounts:
         return cpu.gram(self.scaled(side, weights))
 
 
-class _Offsets:
+class EliminatedOffsets:
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g), by elimination of the longer side."""
 
     def __init__(
@@ -411,12 +415,15 @@ class _Offsets:
         if right.ndim == 2:
             columns = [self._by_steps(right[:, k]) for k in range(right.shape[1])]
             return namespace(right).stack(columns, axis=1)
-        long, short = self.long, 1 - self.long
-        eliminated, mass = self.masses[long], self.masses[short]
+        mass = self.masses[1 - self.long]
         return conjugate_gradient(
-            lambda c: mass * c - self.linked(short, self.linked(long, c) / eliminated),
+            lambda c: mass * c - self.coupled(c),
             right,
             steps=MOST_STEPS,
             precondition=lambda r: r / mass,
             residual=ACCURACY * norm(right),
         ).x
+
+    def coupled(self, own: Array) -> Array:
+        """NᵀD_long⁻¹N c for offsets c of the shorter side."""
+        return self.linked(1 - self.long, self.linked(self.long, own) / self.masses[self.long])

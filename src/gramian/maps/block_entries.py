@@ -17,6 +17,7 @@ from gramian.arrays.places import (
     as_double,
     backend,
     contiguous,
+    host,
     namespace,
     precision,
 )
@@ -96,7 +97,7 @@ class BlockEntries(LinearMap):
         check_weights(self.size, w)
         if not self.place.is_host:
             return super().adjoint_matrix(w)
-        G = 0.5 * self.matrix(np.asarray(w, dtype=float)).toarray()
+        G = 0.5 * self.matrix(np.asarray(host(w), dtype=float)).toarray()
         m, n = self.shape
         return np.block([[np.zeros((m, m)), G], [G.T, np.zeros((n, n))]])
 

@@ -156,7 +156,7 @@ class Composite(Objective[Seen]):
         )
         if isinstance(self.C, Gram):
             return found + self.C.rounding(image.factor)
-        linear = longest * self._size_of_C * inner(image.factor, image.factor)
+        linear = longest * self._size_of_C * self.trace(image)
         if linear > SMALL_ROUNDING * terms:  # entries give a sharper bound than norms
             sizes = xp.abs(image.factor)
             linear = min(linear, longest * inner(sizes, absolute_product(self.C, sizes)))

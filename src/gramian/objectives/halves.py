@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gramian.arrays.blocks import mapped, summed
 from gramian.arrays.cpu import (
     COMPILED_ROW_WORK,
     Floats,
@@ -126,27 +127,65 @@ class RowFits:
         return before
 
 
-def products(changes: Sequence[Array]) -> Array:
-    """⟨d_k, d_l⟩ for the differences d of each change from the last, with ⟨d_k, last change⟩ as an
-    additional column.
-    """
-    steps = [b - a for a, b in pairwise(changes)]
-    found = np.empty((len(steps), len(steps) + 1), dtype=changes[-1].dtype)
-    for k, step in enumerate(steps):
-        found[k] = [np.vdot(step, other) for other in (*steps, changes[-1])]
-    return found
+class StatesByRow:
+    """Operations on states of sweeps: arrays, or `Blocks` whose rows may be on other machines."""
 
+    lam: float
+    ridge: float
+    units: Array | None
+    offsets: Callable[[Any], Array]
+    """The optimal b and c of a factor, concatenated."""
+    dtype: Any
 
-def mixture(points: Sequence[Array], weights: Array) -> Array:
-    """The last point minus the weighted differences of consecutive points."""
-    found = points[-1].copy()
-    for weight, (a, b) in zip(weights, pairwise(points), strict=True):
-        found -= weight * (b - a)
-    return found
+    pace: ClassVar[int] = 1
+    """Number of sweeps that make as much progress as one sweep of least squares."""
+
+    @property
+    def noise(self) -> Array | None:
+        """Scale of the rows of random columns, uniform in the factor; None if it is 1."""
+        if self.units is None:
+            return None
+        found: Array = (1.0 / self.units).astype(self.dtype)
+        return found
+
+    def state(self, factor: Any) -> Any:
+        """A new state [P b; Q c] with the optimal offsets."""
+        given = column(self.units), column(self.offsets(factor))
+        return mapped(_with_offsets, factor, *given, self.dtype)
+
+    def factor(self, state: Any) -> Any:
+        """[P; Q] of a state, in float64."""
+        return mapped(_without_offsets, state, column(self.units))
+
+    def widened(self, state: Any, rank: int, rng: np.random.Generator) -> Any:
+        """The state with random columns added, up to a rank."""
+        own = state.shape[1] - 1
+        if rank <= own:
+            return state
+        more, size = _normal(state, rank - own, rng), column(self.noise)
+        squares = summed(_squares, state, more, size)
+        length = NEW_COLUMNS * float(np.sqrt(squares[0] / squares[1]))
+        return mapped(widened, state, more, size, max(length, 1e-6))
+
+    def change(self, before: Any, after: Any) -> Any:
+        return after - before
+
+    def products(self, changes: Sequence[Any]) -> Array:
+        """⟨d_k, d_l⟩ for the differences d of each change from the last, with ⟨d_k, last change⟩
+        as an additional column.
+        """
+        if len(changes) == 1:
+            return np.zeros((0, 1))
+        found: Array = summed(_products, *changes)
+        return found
+
+    def mixture(self, points: Sequence[Any], weights: Array) -> Any:
+        """The last point minus the weighted differences of consecutive points."""
+        return mapped(_mixture, weights, *points)
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class Halves(StatesByRow):
     """½ Σ_e (s_e p_i·q_j + r_e (b_i + c_j) − t_e)² + λ/2 (‖P‖² + ‖Q‖²) + κ/2 (‖b‖² + ‖c‖²).
 
     A *state* is [P b; Q c], with one column more than the factor, which is 0 without offsets.
@@ -162,13 +201,9 @@ class Halves:
     lam: float
     ridge: float
     offsets: Callable[[Array], Array]
-    """The optimal b and c of a factor, concatenated."""
     everywhere: float = 0.0
     constant: float = 0.0
     units: Array | None = None
-
-    pace: ClassVar[int] = 1
-    """Number of sweeps that make as much progress as one sweep of least squares."""
 
     @classmethod
     def of(
@@ -207,11 +242,7 @@ class Halves:
 
     @property
     def noise(self) -> Array | None:
-        """Scale of the rows of random columns, uniform in the factor; None if it is 1."""
-        if self.units is None or self.everywhere:
-            return None
-        found: Array = (1.0 / self.units).astype(self.dtype)
-        return found
+        return None if self.everywhere else super().noise
 
     @property
     def dtype(self) -> Any:
@@ -235,19 +266,6 @@ class Halves:
             Q *= self.noise[self.split :, None]
         return state
 
-    def widened(self, state: Array, rank: int, rng: np.random.Generator) -> Array:
-        """The state with random columns added, up to a rank."""
-        own = state.shape[1] - 1
-        if rank <= own:
-            return state
-        wide = np.empty((state.shape[0], rank + 1), dtype=state.dtype)
-        wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
-        more = rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
-        size = 1.0 if self.noise is None else self.noise[:, None]
-        length = NEW_COLUMNS * np.linalg.norm(state[:, :-1] / size) / np.linalg.norm(more)
-        wide[:, own:-1] = max(float(length), 1e-6) * size * more
-        return wide
-
     def without(self, by_row: Mask, by_column: Mask) -> Halves:
         """The same without held-out entries, whose squares get weight 0.
 
@@ -260,14 +278,6 @@ class Halves:
     def alone(self) -> Halves:
         """A copy for sweeps only, without references to the problem."""
         return replace(self, offsets=_unknown)
-
-    def state(self, factor: Array) -> Array:
-        """A new array [P b; Q c] with the optimal offsets."""
-        return with_offsets(factor, self.units, self.offsets(factor), self.dtype)
-
-    def factor(self, state: Array) -> Array:
-        """[P; Q] of a state, in float64."""
-        return without_offsets(state, self.units)
 
     def refit_upper(self, state: Array, steps: int) -> float:
         """Improve P and b for fixed Q and c, in place; returns F before."""
@@ -284,16 +294,6 @@ class Halves:
     def set_lower(self, state: Array, lower: Array) -> None:
         state[self.split :] = lower
 
-    def change(self, before: Array, after: Array) -> Array:
-        return after - before
-
-    def products(self, changes: Sequence[Array]) -> Array:
-        """Inner products of the differences of the changes (`products`)."""
-        return products(changes)
-
-    def mixture(self, points: Sequence[Array], weights: Array) -> Array:
-        return mixture(points, weights)
-
     def _parted(self, state: Array) -> tuple[Array, Array]:
         return state[: self.split], state[self.split :]
 
@@ -305,16 +305,58 @@ class Halves:
         return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)
 
 
-def with_offsets(factor: Array, units: Array | None, offsets: Array, dtype: Any) -> Array:
+def column(numbers: Array | None) -> Array | None:
+    """A number for each row, as a matrix."""
+    return None if numbers is None else numbers[:, None]
+
+
+def _with_offsets(factor: Array, units: Array | None, offsets: Array, dtype: Any) -> Array:
     """Rows of a state, by those of a factor and their units and offsets."""
-    own = factor if units is None else factor / units[:, None]
-    return np.column_stack([own, offsets]).astype(dtype, copy=False)
+    own = factor if units is None else factor / units
+    return np.hstack([own, offsets]).astype(dtype, copy=False)
 
 
-def without_offsets(rows: Array, units: Array | None) -> Array:
+def _without_offsets(rows: Array, units: Array | None) -> Array:
     """Rows of a factor in float64, by those of a state."""
     own = np.array(rows[:, :-1], dtype=float, order="C")
-    return own if units is None else own * units[:, None]
+    return own if units is None else own * units
+
+
+def _normal(state: Any, columns: int, rng: np.random.Generator) -> Any:
+    """Random numbers for each row of a state."""
+    if hasattr(state, "normal"):
+        return state.normal(columns, rng)
+    return rng.standard_normal((state.shape[0], columns), dtype=np.float32)
+
+
+def _squares(state: Array, more: Array, size: Array | None) -> Array:
+    """The squares of a state in units of its size, and those of its new columns."""
+    own = state[:, :-1] if size is None else state[:, :-1] / size
+    return np.array([np.vdot(own, own), np.vdot(more, more)], dtype=float)
+
+
+def widened(state: Array, more: Array, size: Array | None, length: float) -> Array:
+    """The state with further columns before its offsets."""
+    own, wide = state.shape[1] - 1, state.shape[1] + more.shape[1]
+    found = np.empty((state.shape[0], wide), dtype=state.dtype)
+    found[:, :own], found[:, -1] = state[:, :-1], state[:, -1]
+    found[:, own:-1] = length * more if size is None else length * size * more
+    return found
+
+
+def _products(*changes: Array) -> Array:
+    steps = [b - a for a, b in pairwise(changes)]
+    found = np.empty((len(steps), len(steps) + 1), dtype=changes[-1].dtype)
+    for k, step in enumerate(steps):
+        found[k] = [np.vdot(step, other) for other in (*steps, changes[-1])]
+    return found
+
+
+def _mixture(weights: Array, *points: Array) -> Array:
+    found = points[-1].copy()
+    for weight, (a, b) in zip(weights, pairwise(points), strict=True):
+        found -= weight * (b - a)
+    return found
 
 
 def penalty_of(rows: Array, stiffness: Array | None, lam: float, ridge: float) -> float:

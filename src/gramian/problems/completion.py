@@ -102,15 +102,14 @@ def completion_loss(
     ridge: float | None,
     weights: Array | None,
     centre: float,
-    columns: Array | None = None,
 ) -> Loss:
-    """The loss of `nuclear_completion`, for given offsets c of the columns if any."""
+    """The loss of `nuclear_completion`."""
     if ridge is None:
         share, scale = 1.0 if weights is None else weights, block.units(map.rows, map.cols)
         return Squared((values - centre) / scale, weight=0.5 * share * scale * scale)
     return SquaredWithOffsets(
         values, map.rows, map.cols, map.shape, ridge=ridge, scale=block.sides, weight=weights,
-        centre=centre, columns=columns,
+        centre=centre,
     )  # fmt: skip
 
 

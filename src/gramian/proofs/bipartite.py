@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays.places import PART, Place, backend, eye, host, namespace, place_of
+from gramian.arrays.places import HOST, PART, Place, backend, eye, host, namespace, place_of
 from gramian.proofs.base import UNIT, rounded_sum
 
 Array = NDArray[np.floating]
@@ -19,7 +19,9 @@ Array = NDArray[np.floating]
 class Bipartite:
     """[aI, B; Bᵀ, aI] with a sparse B = sN (m × n): its smallest eigenvalue is a − ‖B‖.
 
-    s is a power of two, so that scaling is exact and N need not be copied.
+    s is a power of two, so that scaling is exact and N need not be copied. N is a sparse matrix, or
+    a matrix in blocks that has `gram` (NᵀN), `gram_times(V)`, `longest`, and `forming`, the seconds
+    to form NᵀN.
     """
 
     scale: float
@@ -34,22 +36,22 @@ class Bipartite:
 
     @property
     def order(self) -> int:
-        """The order of the smaller of BᵀB and BBᵀ."""
-        return min(self.block.shape)
+        """The order of the smaller of BᵀB and BBᵀ, of BᵀB if B is in blocks."""
+        return int(self.block.shape[1]) if self.tall else min(self.block.shape)
 
     @property
     def tall(self) -> bool:
         """Whether vectors with one entry per row of B are too long: estimates then use BᵀB."""
-        return False
+        return hasattr(self.block, "gram_times")
 
     @property
     def forming(self) -> float:
         """Seconds to form BᵀB, 0 if negligible."""
-        return 0.0
+        return float(getattr(self.block, "forming", 0.0))
 
     def smaller(self) -> LiftedGram:
         """a²I − BᵀB or a²I − BBᵀ. Its λ_min is a² − ‖B‖², close to 0 if a − ‖B‖ is."""
-        N = self.block if self.block.shape[1] <= self.block.shape[0] else self.block.T.tocsr()
+        N = self.block if self.block.shape[1] == self.order else self.block.T.tocsr()
         return LiftedGram(N, self.scale, self.share)
 
     def from_smaller(self, bottom: float) -> float:
@@ -75,14 +77,18 @@ class LiftedGram:
         return self.order, self.order
 
     def __matmul__(self, V: Array) -> Array:
-        return self.a**2 * V - self.s**2 * (self.N.T @ (self.N @ V))
+        quick = getattr(self.N, "gram_times", None)
+        product = self.N.T @ (self.N @ V) if quick is None else quick(V)
+        return self.a**2 * V - self.s**2 * product
 
     @property
     def place(self) -> Place:
-        return place_of(self.N.data)
+        return place_of(self.N.data) if hasattr(self.N, "data") else HOST
 
     @cached_property
     def _gram(self) -> Array:
+        if hasattr(self.N, "gram"):
+            return self.s**2 * self.N.gram
         gram: Array = backend(self.N.data).gram(self.N)
         gram *= self.s**2
         return gram
@@ -101,6 +107,8 @@ class LiftedGram:
     @property
     def longest(self) -> int:
         """The largest number of entries of a column of N."""
+        if hasattr(self.N, "longest"):
+            return int(self.N.longest)
         indices, counts = host(self.N.indices), np.zeros(self.order, dtype=int)
         for start in range(0, indices.size, PART):
             counts += np.bincount(indices[start : start + PART], minlength=self.order)
