@@ -326,7 +326,7 @@ def test_links_are_matched_by_id(run, folder):
     for file in ("same", "apart"):
         pairs = pd.read_csv(f"{file}.csv", header=None)
         pairs.map(lambda k: f"p{k}").to_csv(f"{file}_ids.csv", index=False, header=["one", "other"])
-    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--out", "c.csv")
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--out", "c.csv", "--force")
     by_id = ("--must-link", "same_ids.csv", "--cannot-link", "apart_ids.csv")
     by_row = ("--must-link", "same.csv", "--cannot-link", "apart.csv")
     assert run(*line, *by_id)[0] == 0
