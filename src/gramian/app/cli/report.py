@@ -19,7 +19,7 @@ from gramian.completion._base import Completion
 
 def _beside_model(ctx: click.Context, _: click.Parameter, out: Path | None) -> Path:
     """The page given by --out, or the name of the model with .html."""
-    return out or ctx.params["model"].with_suffix(".html")  # type: ignore[no-any-return]
+    return out or ctx.params["model"].with_suffix(".html")
 
 
 @click.command(cls=Writing)
