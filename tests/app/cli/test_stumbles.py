@@ -794,7 +794,7 @@ def test_titles_cannot_be_the_items(run, folder):
 
 def test_files_of_another_kind_are_refused_without_the_words_of_python(run, classes):
     said = refused(run, "predict", "abc.csv", "--model", "abc.csv")
-    assert "zip" not in said and "abc.csv is not a complete gramian model" in said
+    assert "zip" not in said and "abc.csv holds text, not a complete gramian model" in said
     classes.to_csv("abc.zip", index=False)
     assert answer(run, "info", "abc.zip")["rows"] == len(classes)
     with zipfile.ZipFile("abc.zip", "a") as archive:
@@ -880,10 +880,10 @@ def test_counts_of_rows_are_kept_on_request(run, folder):
     frame = frame.drop(columns=["patientId", "visit", "grid"])
     frame.to_csv("n.csv", index=False)
     line = ("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict", "--json")
-    status, out, err = run(*line)
+    _, out, err = run(*line)
     assert "what only counts the rows: day (--keep day keeps it)" in err
     assert json.loads(out)["features"] == 2
-    status, out, err = run(*line, "--keep", "day")
+    _, out, err = run(*line, "--keep", "day")
     assert json.loads(out)["features"] == 3 and "counts the rows" not in err
     frame.rename(columns={"day": ""}).to_csv("n.csv", index=False)
     _, out, err = run(*line)
@@ -986,3 +986,58 @@ def test_folds_of_the_verdict_do_not_depend_on_the_load(monkeypatch, ticking):
     assert "(5 of 5 folds" in verdict_of_metric(KTA(lam=1e-3).fit(X, y), X, y).sentence
     monkeypatch.setattr("gramian.app.verdict.metric.QUICK", 150 * 4 - 1)
     assert "(1 of 5 folds" in verdict_of_metric(KTA(lam=1e-3).fit(X, y), X, y).sentence
+
+
+def test_columns_of_text_before_counts_and_large_ids(run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.insert(0, "colour", np.where(np.arange(60) % 2, "red", "blue"))
+    frame.assign(big=10**18 + 7 * np.random.default_rng(0).permutation(60)).to_csv(
+        "n.csv", index=False
+    )
+    line = ("metric", "n.csv", "--label", "kind", "--encode", "colour", "--method", "kta")
+    status, _, err = run(*line, "--no-verdict")
+    assert status == 0 and "'big' looks like an id" in err and "colour" not in err
+
+
+def test_numbers_that_stand_for_missing_cells_are_named(run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.loc[[3, 5], "a"] = -999
+    frame.to_csv("n.csv", index=False)
+    line = ("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict")
+    assert "column 'a' has -999 in 2 rows" in run(*line)[2]
+    frame.assign(a=np.arange(60) * -18.0 + 63).to_csv("n.csv", index=False)
+    assert "-999" in (folder / "n.csv").read_text() and "-999" not in run(*line)[2]
+
+
+@pytest.mark.parametrize("cell", ["<NA>", "na", "N.A.", "NaT", "#DIV/0!"])
+def test_spellings_of_missing_cells(cell, run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"]).astype({"a": object})
+    frame.loc[3, "a"] = cell
+    frame.to_csv("n.csv", index=False)
+    assert "n.csv has 1 missing cell" in refused(run, "metric", "n.csv", "--label", "kind")
+
+
+def test_a_second_row_of_names_is_named(run, folder):
+    rows = ["size,mass,kind", "cm,kg,text", *(f"{k},{k * k % 7},{'uv'[k % 2]}" for k in range(30))]
+    (folder / "n.csv").write_text("\n".join(rows))
+    sentence = refused(run, "metric", "n.csv", "--label", "kind")
+    assert "line 2 may be a second header or a row of units" in sentence
+    (folder / "n.csv").write_text("<table><tr><td>1</td></tr></table>")
+    assert "is an HTML page" in refused(run, "metric", "n.csv", "--label", "kind")
+
+
+def test_outputs_for_ratings_have_the_names_of_the_columns(run, folder):
+    frame = ratings().rename(columns={"user": "customer", "item": "film", "rating": "stars"})
+    frame.to_csv("stars.csv", index=False)
+    line = ("complete", "stars.csv", "--columns", "customer,film,stars", "--lam", 5)
+    assert run(*line, "--no-verdict", "--model", "m", "--out", "o.csv")[0] == 0
+    assert list(pd.read_csv("o.csv")) == ["customer", "film", "stars", "fitted"]
+    assert run("predict", "stars.csv", "--model", "m", "--out", "p.csv")[0] == 0
+    assert list(pd.read_csv("p.csv")) == ["customer", "film", "prediction", "known"]
+
+
+def test_the_row_of_the_header_of_a_sheet(run, folder):
+    with pd.ExcelWriter("t.xlsx") as book:
+        numbered().to_excel(book, startrow=2, index=False)
+        book.book.active["A1"] = "Measured in 2024"
+    assert answer(run, "info", "t.xlsx")["header"] == "row 3"

@@ -31,7 +31,7 @@ from gramian.app.files import (
     read_column,
     read_header,
 )
-from gramian.app.files._columns import settled
+from gramian.app.files._columns import EXACT, settled
 from gramian.arrays.samples import check_size
 from gramian.common import clock
 
@@ -41,6 +41,9 @@ ROW = "row"
 FEW_CLASSES, MANY_ROWS = 20, 5
 """Numbers look like a quantity if there are more different ones than the first, with fewer rows
 each on average than the second."""
+
+CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
+"""Numbers by which some programs write missing cells."""
 
 ID = re.compile(
     r"""(^|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:id|ids|idx|index|row|no|nr|number|key|record|case|sample
@@ -152,6 +155,7 @@ def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = 
     X, y = with_texts(table, there), table.y
     X = _without_counts(source, X, {*keep, *fitted})
     _note_ids(X)
+    _note_codes(X)
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
     if missing == "drop":
@@ -296,7 +300,7 @@ def _without_counts(source: Source, X: Any, keep: Collection[str]) -> Any:
     """The frame without columns that count the rows: files are often sorted by class or time."""
     if sp.issparse(X) or len(X) < 3:
         return X
-    numbers = [name for name in X.columns if X[name].dtype != object and name not in keep]
+    numbers = [name for name in X.select_dtypes("number") if name not in keep]
     counts = [n for n in numbers if X[n].iloc[0] in (0, 1) and (X[n].diff()[1:] == 1).all()]
     if not 0 < len(counts) < X.shape[1]:
         return X
@@ -308,17 +312,23 @@ def _without_counts(source: Source, X: Any, keep: Collection[str]) -> Any:
 
 
 def _note_ids(X: Any) -> None:
-    """Name the columns of whole numbers that look like ids or count the rows in another order."""
+    """Name the columns of whole numbers that look like ids or count the rows in another order.
+
+    Whole numbers that are too large for exact arithmetic are ids as well.
+    """
     if sp.issparse(X) or len(X) < 3:
         return
     found: list[str] = []
-    for name in X.columns:
-        cells = X[name]
-        if cells.dtype == object or not (cells % 1 == 0).all():
+    for name, cells in X.select_dtypes("number").items():
+        if not (cells % 1 == 0).all():
             continue
         distinct = cells.nunique()
         counts = distinct == len(X) == cells.max() - cells.min() + 1
-        if counts or (ID.search(str(name)) and distinct > min(FEW_CLASSES, len(X) - 1)):
+        if (
+            counts
+            or cells.abs().max() >= EXACT
+            or (ID.search(str(name)) and distinct > min(FEW_CLASSES, len(X) - 1))
+        ):
             found.append(name)
     if 0 < len(found) < X.shape[1]:
         one = len(found) == 1
@@ -327,6 +337,20 @@ def _note_ids(X: Any) -> None:
             f"of the row, and {'counts as a feature' if one else 'count as features'}: --drop "
             f"{','.join(map(quote, found))} leaves {'it' if one else 'them'} out"
         )
+
+
+def _note_codes(X: Any) -> None:
+    """Name the columns in which the smallest number may stand for a missing cell."""
+    if sp.issparse(X):
+        return
+    for name, cells in X.select_dtypes("number").items():
+        code, others = cells.min(), cells[cells > cells.min()]
+        if code in CODES and others.min() - code > others.max() - others.min() and len(others) > 1:
+            rows = counted(int((cells == code).sum()), "row")
+            note(
+                f"column {name!r} has {code:g} in {rows}, far from its other numbers: if this "
+                "stands for a missing cell, leave such cells empty"
+            )
 
 
 def _note_useless(X: Any) -> None:
