@@ -300,9 +300,10 @@ def read(path: Path, kind: str) -> Any:
         except StoredFileError:
             raise
         except zipfile.BadZipFile as reason:
+            there = kind_of(path) or "nothing"
             raise StoredFileError(
-                f"{path} is not a complete gramian {kind}: name another file, or save or copy it "
-                "again"
+                f"{path} holds {there}, not a complete gramian {kind}: name another file, or save "
+                "or copy it again"
             ) from reason
         except Exception as reason:  # a hostile file can raise anything
             raise StoredFileError(

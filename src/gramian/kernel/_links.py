@@ -114,8 +114,9 @@ def gather(
             "nothing is known of any pair: pass labels y (-1 where unknown), must_link, "
             "cannot_link, or links"
         )
-    found = _once(n, pairs, wanted, counts)
-    _refuse_contradictions(found)
+    called = np.arange(n) if names is None else names
+    found = _once(n, pairs, wanted, counts, called)
+    _refuse_contradictions(found, called)
     return found
 
 
@@ -289,7 +290,7 @@ def _drawn(labels: Pairs, known: Pairs) -> Pairs:
     return np.unique(table, axis=0)
 
 
-def _once(n: int, pairs: Pairs, targets: Array, weights: Array) -> Links:
+def _once(n: int, pairs: Pairs, targets: Array, weights: Array, names: NDArray[Any]) -> Links:
     """Links without duplicates, with the largest weight of each pair."""
     keys = pairs[:, 0].astype(np.int64) * n + pairs[:, 1]
     order = np.lexsort((-weights, keys))
@@ -298,7 +299,7 @@ def _once(n: int, pairs: Pairs, targets: Array, weights: Array) -> Links:
     kept = targets[chosen][np.searchsorted(keys[chosen], keys)]
     other = np.flatnonzero(kept != targets)
     if other.size:
-        i, j = pairs[other[0]]
+        i, j = names[pairs[other[0]]]
         raise ValueError(
             f"samples {i} and {j} are linked in two ways, with targets {kept[other[0]]:g} and "
             f"{targets[other[0]]:g} (1 is must-link, 0 cannot-link)"
@@ -306,7 +307,7 @@ def _once(n: int, pairs: Pairs, targets: Array, weights: Array) -> Links:
     return Links(n, pairs[chosen], targets[chosen], weights[chosen])
 
 
-def _refuse_contradictions(links: Links) -> None:
+def _refuse_contradictions(links: Links, names: NDArray[Any]) -> None:
     """Raise ValueError if a chain of must-links joins a cannot-linked pair."""
     i, j = links.cannot.T
     broken = np.flatnonzero(links.groups[i] == links.groups[j])
@@ -316,10 +317,10 @@ def _refuse_contradictions(links: Links) -> None:
         shortest = [j]
         while shortest[-1] != i:
             shortest.append(int(before[shortest[-1]]))
-        chain = " ~ ".join(map(str, shortest[::-1]))
+        chain = " ~ ".join(map(str, names[shortest[::-1]]))
         raise ValueError(
-            f"contradictory links: {i} and {j} must not be linked, but must-links join them "
-            f"({chain}); cannot-links that must-links contradict: {broken.size}"
+            f"contradictory links: {names[i]} and {names[j]} must not be linked, but must-links "
+            f"join them ({chain}); cannot-links that must-links contradict: {broken.size}"
         )
 
 

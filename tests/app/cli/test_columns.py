@@ -17,7 +17,7 @@ STAMPED = ["when", "rating", "item", "user"]
 
 def predicted(run, file, *more):
     """The predictions for a file as a frame, and what was said of it."""
-    status, _, err = run("predict", file, "--model", "m", *more, "--out", "p.csv")
+    status, _, err = run("predict", file, "--model", "m", *more, "--out", "p.csv", "--force")
     assert status == 0, err
     return pd.read_csv("p.csv"), err
 
@@ -212,8 +212,8 @@ def test_test_samples_are_matched_by_name(scaled, run, folder):
 
 def test_order_of_samples_in_a_link_does_not_matter(run, folder):
     links = pd.read_csv("same.csv", header=None, names=["a", "b"])
-    cluster = ("cluster", "points.csv", "--clusters", 2, "--must-link", "l.csv", "--out", "c.csv")
-    cluster = (*cluster, "--cannot-link", "apart.csv")
+    cluster = ("cluster", "points.csv", "--clusters", 2, "--must-link", "l.csv")
+    cluster = (*cluster, "--cannot-link", "apart.csv", "--out", "c.csv", "--force")
     links.to_csv("l.csv", index=False)
     assert run(*cluster)[0] == 0
     expected = pd.read_csv("c.csv")

@@ -65,7 +65,7 @@ def test_watched_fits_are_drawn(run, folder, monkeypatch, name, start):
     line = ("embed", "points.csv", "--method", "reg-mvu", "--watch", name, *QUICK)
     answer(run, *line)
     assert (folder / name).read_bytes().startswith(start)
-    answer(run, *line)  # over its own picture
+    answer(run, *line, "--force")  # over its own picture
     assert run(*line[:4], "--watch", "points.csv")[0] != 0
 
 

@@ -140,8 +140,8 @@ def test_writing_outputs_does_not_change_inputs(command, run, files):
     ended = {**ENDINGS, **({"--out": "out.html"} if name == "report" else {})}
     ended |= {"--out": "out.npz"} if name == "eigen" else {}
     outputs = [word for option in written(line) for word in (option, ended[option])]
-    for _ in range(2):  # the second time over the first
-        status, _, err = run(*line.split(), *fast, *outputs)
+    for more in ([], ["--force"]):  # the second time over the first
+        status, _, err = run(*line.split(), *fast, *outputs, *more)
         assert status in (0, 3), err
     after = contents(files)
     assert {name: after[name] for name in before} == before
@@ -170,14 +170,14 @@ def test_writing_outputs_does_not_change_inputs(command, run, files):
         ("metric flowers.csv --label species --model pipe --force", "not an ordinary file"),
         ("metric flowers.csv --label species --checkpoint same.csv", "is a file, not a folder"),
         ("metric flowers.csv --label species --checkpoint same.csv/x", "is a file, not a folder"),
-        ("metric flowers.csv --label species --model table", "holds text, not a gramian model"),
-        ("metric flowers.csv --label species --model kept", "holds a gramian checkpoint, not a"),
+        ("metric flowers.csv --label species --model table", "table exists already and holds text"),
+        ("metric flowers.csv --label species --model kept", "holds a gramian checkpoint"),
         ("solve --entries correlations.csv --checkpoint flowers.gramian", "holds a gramian model"),
-        ("metric flowers.csv --label species --out model.csv", "holds a gramian model, not text"),
+        ("metric flowers.csv --label species --out model.csv", "holds a gramian model"),
         ("metric flowers.csv --label species --report mine.html", "HTML page of another program"),
-        ("embed points.csv --plot mine.png", "holds text, not a picture of Matplotlib"),
+        ("embed points.csv --plot mine.png", "mine.png exists already and holds text"),
         ("embed points.csv --plot mine.pdf", "holds a PDF document"),
-        ("report flowers.gramian", "holds text, not a page of gramian"),
+        ("report flowers.gramian", "--out flowers.html exists already and holds text"),
         ("solve --entries correlations.csv --out L.npy --matrix ./L.npy", "are one file"),
         ("solve --entries correlations.csv --out old.npy --matrix link.npy", "are one file"),
     ],
@@ -218,13 +218,33 @@ def test_force_overwrites_other_files(line, output, run, files):
     for name in ("model.csv", "mine.html", "arrays.npz", "flowers.html", "mine.pdf"):
         shutil.copy("flowers.gramian", name)
     before = contents(files)
-    assert "or pass --force" in refused(run, *line.split())
+    assert "pass --force to overwrite it" in refused(run, *line.split())
     assert contents(files) == before
     status, _, err = run(*line.split(), "--force")
     assert status in (0, 3), err
     after = contents(files)
     assert after[output] != before[output]
     assert all(after[name] == before[name] for name in before if name != output)
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_keeps_every_existing_output_without_force(line, run, files):
+    """Files of the same kind, also of gramian itself; an empty file has nothing to lose."""
+    name = line.split()[0]
+    ended = {**ENDINGS, **({"--out": "out.html"} if name == "report" else {})}
+    for option in written(line):
+        path = files / ended[option]
+        if option == "--checkpoint":
+            continue
+        shutil.copy("ratings.gramian" if option == "--model" else "flowers.csv", path)
+        before = contents(files)
+        sentence = refused(run, *line.split(), option, path)
+        assert f"{option} {path} exists already and holds" in sentence and "--force" in sentence
+        assert contents(files) == before
+        path.unlink()
+    (files / "empty.csv").touch()
+    if name == "eigen":
+        assert run(*line.split(), "--out", "empty.csv")[0] == 0
 
 
 def test_a_model_of_another_ending_is_not_its_own_page(run, files):

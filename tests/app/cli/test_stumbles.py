@@ -26,6 +26,7 @@ from gramian.app.encoders import DateEncoder
 from gramian.app.files import read_table
 from gramian.app.verdict import (
     beyond_chance,
+    of_errors,
     verdict_of_completion,
     verdict_of_metric,
     voted,
@@ -326,7 +327,7 @@ def test_links_are_matched_by_id(run, folder):
     for file in ("same", "apart"):
         pairs = pd.read_csv(f"{file}.csv", header=None)
         pairs.map(lambda k: f"p{k}").to_csv(f"{file}_ids.csv", index=False, header=["one", "other"])
-    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--out", "c.csv")
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--out", "c.csv", "--force")
     by_id = ("--must-link", "same_ids.csv", "--cannot-link", "apart_ids.csv")
     by_row = ("--must-link", "same.csv", "--cannot-link", "apart.csv")
     assert run(*line, *by_id)[0] == 0
@@ -793,7 +794,7 @@ def test_titles_cannot_be_the_items(run, folder):
 
 def test_files_of_another_kind_are_refused_without_the_words_of_python(run, classes):
     said = refused(run, "predict", "abc.csv", "--model", "abc.csv")
-    assert "zip" not in said and "abc.csv is not a complete gramian model" in said
+    assert "zip" not in said and "abc.csv holds text, not a complete gramian model" in said
     classes.to_csv("abc.zip", index=False)
     assert answer(run, "info", "abc.zip")["rows"] == len(classes)
     with zipfile.ZipFile("abc.zip", "a") as archive:
@@ -841,3 +842,202 @@ def test_minus_one_is_noted_as_unlabelled_by_cluster(run, tmp_path, monkeypatch)
     Path("x.csv").write_text("\n".join(["a,b,class", *rows]))
     err = run("cluster", "x.csv", "--label", "class", "--method", "npkl", "--no-verdict")[2]
     assert "10 rows with the label -1 taken as unlabelled" in err
+
+
+# --- ids, quantities and few rows ---------------------------------------------------------
+
+
+def numbered(size: int = 60) -> pd.DataFrame:
+    """Samples with an id, a shuffled number and classes."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(size, 2))
+    frame = pd.DataFrame(x, columns=["a", "b"]).assign(kind=np.where(x[:, 0] > 0, "u", "v"))
+    frame.insert(0, "patientId", np.repeat(np.arange(size // 2), 2) + 5000)
+    frame.insert(1, "visit", rng.permutation(size) + 1)
+    return frame.assign(grid=np.arange(size) // 2)
+
+
+@pytest.mark.parametrize("command", ["metric", "cluster", "embed"])
+def test_ids_and_numbers_of_rows_are_named(command, run, folder, monkeypatch):
+    for kind in (KTA, gm.manifold.MVU, gm.kernel.AutoKernel):
+        monkeypatch.setattr(kind, "fit", interrupt)
+    numbered().to_csv("n.csv", index=False)
+    more = () if command == "embed" else ("--label", "kind")
+    method = ("--method", "kta") if command == "metric" else ()
+    _, _, err = run(
+        command, "n.csv", *more, "--drop", "kind" if command == "embed" else "b", *method
+    )
+    assert "'patientId', 'visit' look like an id or a number of the row" in err
+    assert "--drop patientId,visit leaves them out" in err
+    _, _, err = run(command, "n.csv", *more, *method, "--drop", "patientId,visit,kind"
+                    if command == "embed" else "patientId,visit")  # fmt: skip
+    assert "look" not in err
+
+
+def test_counts_of_rows_are_kept_on_request(run, folder):
+    frame = numbered()
+    frame.insert(0, "day", np.arange(60))
+    frame = frame.drop(columns=["patientId", "visit", "grid"])
+    frame.to_csv("n.csv", index=False)
+    line = ("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict", "--json")
+    _, out, err = run(*line)
+    assert "what only counts the rows: day (--keep day keeps it)" in err
+    assert json.loads(out)["features"] == 2
+    _, out, err = run(*line, "--keep", "day")
+    assert json.loads(out)["features"] == 3 and "counts the rows" not in err
+    frame.rename(columns={"day": ""}).to_csv("n.csv", index=False)
+    _, out, err = run(*line)
+    assert "--keep x0 keeps it" in err and json.loads(out)["features"] == 2
+    assert json.loads(run(*line, "--keep", "x0")[1])["features"] == 3
+    frame.to_csv("n.csv", index=False, header=False)
+    line = ("metric", "n.csv", "--label", 3, "--method", "kta", "--no-verdict", "--json")
+    assert json.loads(run(*line, "--keep", 0)[1])["features"] == 3
+
+
+@pytest.mark.parametrize("command", ["metric", "cluster"])
+def test_label_that_is_a_quantity_names_the_regressor(command, run, folder, monkeypatch):
+    frame = numbered()[["a", "b"]]
+    frame.assign(price=(10 * frame["a"]).round(2)).to_csv("n.csv", index=False)
+    sentence = refused(run, command, "n.csv", "--label", "price")
+    assert "a quantity where classes belong" in sentence and "MetricRegressor" in sentence
+    frame.assign(price=(1e4 * frame["a"]).round()).to_csv("n.csv", index=False)
+    for kind in (KTA, gm.kernel.AutoKernel):
+        monkeypatch.setattr(kind, "fit", interrupt)
+    method = ("--method", "kta") if command == "metric" else ()
+    _, _, err = run(command, "n.csv", "--label", "price", *method)
+    assert "if it is a quantity, cut it into groups" in err and "MetricRegressor" in err
+
+
+def test_few_rows_are_described_without_options(run, folder):
+    numbered(4).iloc[:3].assign(kind=["u", "u", "v"])[["a", "b", "kind"]].to_csv(
+        "n.csv", index=False
+    )
+    sentence = refused(run, "metric", "n.csv", "--label", "kind")
+    assert "n.csv has 3 rows of known class, too few" in sentence and "--neighbors" not in sentence
+    asked = refused(run, "metric", "n.csv", "--label", "kind", "--neighbors", 3)
+    assert "--neighbors must be from 1 to 2, got 3" in asked
+    numbered(6)[["a", "b"]].to_csv("n.csv", index=False)
+    verdict = answer(run, "embed", "n.csv")["verdict"]
+    assert "each of the 6 samples is a neighbour of all others" in verdict
+    assert "--neighbors" not in verdict
+
+
+# --- eigenvalues, links and ratings -------------------------------------------------------
+
+
+def test_small_matrices_have_all_their_eigenvalues(run, folder):
+    M = pd.DataFrame(np.diag([3.0, 2.0, 1.0]), columns=list("abc"), index=list("abc"))
+    M.to_csv("m.csv")
+    assert [row["eigenvalue"] for row in answer(run, "eigen", "m.csv")["rows"]] == [3, 2, 1]
+    assert "-k 4, but a matrix of order 3 has 3 eigenvalues" in refused(
+        run, "eigen", "m.csv", "-k", 4
+    )
+    assert run("eigen", "m.csv", "-k", 2, "--out", "o.csv")[0] == 0
+    assert list(pd.read_csv("o.csv")) == ["eigenvalue", "residual", "a", "b", "c"]
+
+
+def test_contradictory_and_broken_links_are_named(run, folder):
+    frame = pd.read_csv("points.csv").assign(name=[f"p{k}" for k in range(120)])
+    frame.to_csv("named.csv", index=False)
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--must-link", "l.csv")
+    (folder / "l.csv").write_text("p1,p2\np2,p3\n")
+    (folder / "c.csv").write_text("p1,p3\n")
+    assert "(p1 ~ p2 ~ p3)" in refused(run, *line, "--cannot-link", "c.csv")
+    (folder / "c.csv").write_text("p2,p1\n")
+    assert "samples p1 and p2 are linked in two ways" in refused(
+        run, *line, "--cannot-link", "c.csv"
+    )
+    (folder / "c.csv").write_text("p1,ten\np2,x\nx,p4\n")
+    assert "links 'ten', 'x', which no row is called" in refused(
+        run, *line, "--cannot-link", "c.csv"
+    )
+    (folder / "c.csv").write_text("1,120\n2,7\n300,4\n")
+    assert "links row 120, 300, and the last" in refused(run, *line, "--cannot-link", "c.csv")
+
+
+def test_ratings_of_unknown_items_are_named(run, folder):
+    assert run("complete", "ratings.csv", "--lam", 5, "--no-verdict", "--model", "m")[0] == 0
+    frame = pd.DataFrame(
+        {"user": ["carol"] * 3, "item": ["film 1", "film x", "film y"], "rating": 4}
+    )
+    frame.to_csv("carol.csv", index=False)
+    status, _, err = run("recommend", "--ratings", "carol.csv", "--model", "m")
+    assert status == 0 and "2 of the 3 ratings of carol.csv" in err and "'film x', 'film y'" in err
+    status, _, err = run("evaluate", "carol.csv", "--model", "m")
+    assert status == 0 and "3 of the 3 ratings of carol.csv have a user or an item" in err
+    assert "--top" in refused(run, "recommend", "alice", "--model", "m", "--top", 0)
+
+
+def test_verdict_of_a_learned_metric_is_about_that_metric():
+    said = {
+        name: of_errors(np.repeat([[a, b], [0, 0]], [10, 20], axis=0).astype(float), "3-NN", "here")
+        for name, a, b in (("equal", 1, 1), ("worse", 0, 1))
+    }
+    assert "no better than Euclid's" in str(said["equal"]) and "worse than Euclid's" in str(
+        said["worse"]
+    )
+    assert all(str(one).startswith("The learned metric is") for one in said.values())
+    assert all("keep your features" not in str(one) for one in said.values())
+
+
+def test_folds_of_the_verdict_do_not_depend_on_the_load(monkeypatch, ticking):
+    X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
+    ticking(1.0)  # every look at the clock takes a second
+    assert "(5 of 5 folds" in verdict_of_metric(KTA(lam=1e-3).fit(X, y), X, y).sentence
+    monkeypatch.setattr("gramian.app.verdict.metric.QUICK", 150 * 4 - 1)
+    assert "(1 of 5 folds" in verdict_of_metric(KTA(lam=1e-3).fit(X, y), X, y).sentence
+
+
+def test_columns_of_text_before_counts_and_large_ids(run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.insert(0, "colour", np.where(np.arange(60) % 2, "red", "blue"))
+    frame.assign(big=10**18 + 7 * np.random.default_rng(0).permutation(60)).to_csv(
+        "n.csv", index=False
+    )
+    line = ("metric", "n.csv", "--label", "kind", "--encode", "colour", "--method", "kta")
+    status, _, err = run(*line, "--no-verdict")
+    assert status == 0 and "'big' looks like an id" in err and "colour" not in err
+
+
+def test_numbers_that_stand_for_missing_cells_are_named(run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.loc[[3, 5], "a"] = -999
+    frame.to_csv("n.csv", index=False)
+    line = ("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict")
+    assert "column 'a' has -999 in 2 rows" in run(*line)[2]
+    frame.assign(a=np.arange(60) * -18.0 + 63).to_csv("n.csv", index=False)
+    assert "-999" in (folder / "n.csv").read_text() and "-999" not in run(*line)[2]
+
+
+@pytest.mark.parametrize("cell", ["<NA>", "na", "N.A.", "NaT", "#DIV/0!"])
+def test_spellings_of_missing_cells(cell, run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"]).astype({"a": object})
+    frame.loc[3, "a"] = cell
+    frame.to_csv("n.csv", index=False)
+    assert "n.csv has 1 missing cell" in refused(run, "metric", "n.csv", "--label", "kind")
+
+
+def test_a_second_row_of_names_is_named(run, folder):
+    rows = ["size,mass,kind", "cm,kg,text", *(f"{k},{k * k % 7},{'uv'[k % 2]}" for k in range(30))]
+    (folder / "n.csv").write_text("\n".join(rows))
+    sentence = refused(run, "metric", "n.csv", "--label", "kind")
+    assert "line 2 may be a second header or a row of units" in sentence
+    (folder / "n.csv").write_text("<table><tr><td>1</td></tr></table>")
+    assert "is an HTML page" in refused(run, "metric", "n.csv", "--label", "kind")
+
+
+def test_outputs_for_ratings_have_the_names_of_the_columns(run, folder):
+    frame = ratings().rename(columns={"user": "customer", "item": "film", "rating": "stars"})
+    frame.to_csv("stars.csv", index=False)
+    line = ("complete", "stars.csv", "--columns", "customer,film,stars", "--lam", 5)
+    assert run(*line, "--no-verdict", "--model", "m", "--out", "o.csv")[0] == 0
+    assert list(pd.read_csv("o.csv")) == ["customer", "film", "stars", "fitted"]
+    assert run("predict", "stars.csv", "--model", "m", "--out", "p.csv")[0] == 0
+    assert list(pd.read_csv("p.csv")) == ["customer", "film", "prediction", "known"]
+
+
+def test_the_row_of_the_header_of_a_sheet(run, folder):
+    with pd.ExcelWriter("t.xlsx") as book:
+        numbered().to_excel(book, startrow=2, index=False)
+        book.book.active["A1"] = "Measured in 2024"
+    assert answer(run, "info", "t.xlsx")["header"] == "row 3"

@@ -63,6 +63,7 @@ def cluster(
       gramian cluster moons.csv --clusters 2 --must-link same.csv --cannot-link apart.csv
     """
     given = samples(source, unknown=True)
+    given.refuse_quantity()
     X, y = given.X, None if source.label is None else given.y
     links = links_of(must_link, cannot_link, given.names, X.shape[0])
     if clusters is not None and clusters > X.shape[0]:

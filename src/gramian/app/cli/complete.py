@@ -10,10 +10,11 @@ from typing import Any, Literal
 import click
 import numpy as np
 
+from gramian.app.cli.names import free
 from gramian.app.cli.options import file_argument, format_options, option, out_option
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.ratings import ratings_to_fit, titles_of
+from gramian.app.cli.ratings import names_of, ratings_to_fit, titles_of
 from gramian.app.cli.run import Run, run_options
 from gramian.app.cli.tables import deliver, refuse_one_array
 from gramian.app.files import ReadOptions
@@ -131,7 +132,9 @@ def complete(
     fitted = model.predict((rows, cols))
     if out is not None:
         both = np.column_stack([values, fitted])
-        deliver(out, both, ["rating", "fitted"], first={"user": rows, "item": cols})
+        user, item, rating = names_of(names)
+        given = [rating, free("fitted", [user, item, rating])]
+        deliver(out, both, given, first={user: rows, item: cols})
     error = _held_out(model)
     if method == "implicit":
         errors = {"ndcg_held_out": None if error is None else 1.0 - error}

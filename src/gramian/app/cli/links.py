@@ -12,9 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.app.cli.output import note
+from gramian.app.cli.names import listed
+from gramian.app.cli.output import bad_input, note
 from gramian.app.explorer.session import ROW_COLUMNS
 from gramian.app.files import ReadOptions, read_header, read_table
+from gramian.kernel._links import gather
 
 KIND = "kind"
 """The column with the kind of each pair: must-link or cannot-link."""
@@ -55,6 +57,9 @@ def links_of(
         if must != cannot and unused:
             note(f"{unused} {other}-links of {links.file} are not used: pass it to --{other}-link "
                  "too")  # fmt: skip
+    if None not in (must, cannot):
+        with bad_input():  # links that contradict each other
+            gather(rows, None, found["must_link"], found["cannot_link"], names=ids)
     return found
 
 
@@ -118,11 +123,13 @@ def _pairs(
             note(f"{file} has no ids of --id: its numbers are taken for those of rows, from 0")
         return _row_numbers(file, cells, rows)
     if not known.all():
-        unknown = str(cells[~(known if known.any() else whole)][0])
-        near = difflib.get_close_matches(unknown, place, n=2)
+        unknown = list(dict.fromkeys(cells[~(known if known.any() else whole)].tolist()))
+        near = difflib.get_close_matches(unknown[0], place, n=2)
         hint = f": did you mean {' or '.join(near)}?" if near else ""
         hint = hint or ("" if ids is not None else ": name the column of such ids with --id")
-        raise click.ClickException(f"{file} links {unknown!r}, which no row is called{hint}")
+        raise click.ClickException(
+            f"{file} links {listed(list(map(repr, unknown)))}, which no row is called{hint}"
+        )
     assert ids is not None
     names, times = np.unique(ids.astype(str), return_counts=True)
     twice = np.intersect1d(cells, names[times > 1])
@@ -134,10 +141,10 @@ def _pairs(
 
 
 def _row_numbers(file: Path, cells: NDArray[np.str_], rows: int) -> Pairs:
-    outside = next((cell for cell in cells.ravel() if int(cell) >= rows), None)
-    if outside is not None:
+    outside = [cell for cell in dict.fromkeys(cells.ravel().tolist()) if int(cell) >= rows]
+    if outside:
         raise click.ClickException(
-            f"{file} links row {outside}, and the last of {rows:,} rows is row {rows - 1}: they "
-            "are counted from 0 without the header"
+            f"{file} links row {listed(outside)}, and the last of {rows:,} rows is row {rows - 1}: "
+            "they are counted from 0 without the header"
         )
     return cells.astype(np.int64)

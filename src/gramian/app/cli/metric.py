@@ -43,6 +43,9 @@ from gramian.metric._input import UNKNOWN, labelled_rows
 MAX_COPIES = 0.2
 """Fraction of rows equal to another one above which a note says so; that of iris is 0.007."""
 
+NEIGHBORS = 3
+"""Default number of neighbours of k-NN."""
+
 METHODS: dict[str, Any] = {
     "auto": AutoMetric,
     "kta": KTA,
@@ -52,9 +55,6 @@ METHODS: dict[str, Any] = {
     "linear-separation": LinearSeparation,
     "triplets": TripletMetric,
 }
-FEW_CLASSES, MANY_ROWS = 20, 5
-"""Labels look like a quantity if there are more different numbers than the first, with fewer rows
-each on average than the second."""
 
 
 @click.command(cls=Writing)
@@ -62,7 +62,7 @@ each on average than the second."""
 @option("--method", list(METHODS), "Learner; auto chooses one by held-out rows.")
 @option("--unknown", ["-1", "none"], "Label of unknown classes, if there are two others.")
 @option("--components", click.IntRange(min=1), "Directions to keep; default: all.")
-@option("--neighbors", int, "Number of neighbours of k-NN.", default=3)
+@option("--neighbors", int, "Number of neighbours of k-NN.  [default: 3]")
 @option("--test", FILE, "A file of labelled samples to test on.")
 @open_option
 @out_option
@@ -73,7 +73,7 @@ def metric(
     method: str,
     unknown: str,
     components: int | None,
-    neighbors: int,
+    neighbors: int | None,
     test: Path | None,
     opened: bool,
     out: Path | None,
@@ -90,18 +90,19 @@ def metric(
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
-    file = source.file
+    file, k = source.file, neighbors or NEIGHBORS
     if test is not None and test.exists() and file.exists() and test.samefile(file):
         raise click.UsageError(
             f"--test {test} is the file that the metric is learned from: name other samples, or "
             "leave it out for a test by cross-validation"
         )
     given = samples(source, unknown=opened)
+    given.refuse_quantity()
     if opened:
         with bad_input():
             learner = KTA if method == "auto" else METHODS[method]  # a page refits at every click
             estimator = learner(n_components=components, **run.parameters())
-            _work_on(estimator, given, run, neighbors, out)
+            _work_on(estimator, given, run, k, out)
         return
     X, y = given.X, classes_of(given, unknown)
     known = labelled_rows(y)
@@ -119,19 +120,24 @@ def metric(
             "if these are copies of one sample"
         )
     _refuse_names(given, classes)
-    if not 1 <= neighbors < len(classes):
+    if neighbors is not None and not 1 <= neighbors < len(classes):
         raise click.UsageError(f"--neighbors must be from 1 to {len(classes) - 1}, got {neighbors}")
+    if len(classes) <= k:
+        raise click.ClickException(
+            f"{file} has {counted(len(classes), 'row')} of known class, too few to classify one by "
+            f"the {k} nearest others: add rows"
+        )
     refuse_one_array(out, [*given.ids, given.label])
     with bad_input():
         model = given.prepared(METHODS[method](n_components=components, **run.parameters()))
         refuse_more_components(model, X, components)
         run.fit(model, X, y)
         fitted, kept, errors, tested = last(model), keeps_euclid(model), {}, {}
-        whole = _with_classifier(model, rows, classes, neighbors)
+        whole = _with_classifier(model, rows, classes, k)
         if test is None:
             verdict = run.judged(
                 fitted.result_.status,
-                lambda: verdict_of_metric(model, rows, classes, k=neighbors, seconds=run.seconds),
+                lambda: verdict_of_metric(model, rows, classes, k=k),
             )
         else:
             other = samples(
@@ -149,8 +155,8 @@ def metric(
                 note(
                     f"{counted(known_rows, 'row')} of {test} also in {file}: the error is too small"
                 )
-            wrong = wrong_rows(model, rows, classes, others, asked, neighbors)
-            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", kept)
+            wrong = wrong_rows(model, rows, classes, others, asked, k)
+            verdict = of_errors(wrong, f"{k}-NN", f"of {test}", kept)
             names = ("test_error_before", "test_error_after")
             tested = dict(zip(names, wrong.mean(axis=0).tolist(), strict=True))
         with run.after():
@@ -158,8 +164,8 @@ def metric(
             before = model[:-1].transform(rows) if isinstance(model, Pipeline) else rows
             after = model.transform(rows)
             errors = {
-                "leave_one_out_error_before": leave_one_out(before, classes, neighbors),
-                "leave_one_out_error_after": leave_one_out(after, classes, neighbors),
+                "leave_one_out_error_before": leave_one_out(before, classes, k),
+                "leave_one_out_error_after": leave_one_out(after, classes, k),
             }
     path = None if kept else getattr(fitted, "path_", None)
     verdict = with_choice(with_selection(verdict, path), kept)
@@ -173,7 +179,7 @@ def metric(
         fitted,
         verdict,
         {**given.facts, "classes": len(fitted.classes_), "method": called},
-        {"neighbors": neighbors, **errors, **tested, **files},
+        {"neighbors": k, **errors, **tested, **files},
     )
 
 
@@ -206,14 +212,9 @@ def classes_of(given: Samples, unknown: str) -> NDArray[Any]:
 
 
 def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
-    """Refuse classes of one row each, and note a label that looks like a quantity."""
+    """Refuse classes of one row each, and note classes that are mostly of one row."""
     classes = len(np.unique(y))
-    if y.dtype.kind in "iuf" and FEW_CLASSES < classes < len(y) < MANY_ROWS * classes:
-        note(
-            f"{given.label!r} has {classes} different numbers in {len(y)} rows, each taken for a "
-            "class: it looks like a quantity, and a metric is learned from classes"
-        )
-    elif len(y) / 2 < classes < len(y):
+    if len(y) / 2 < classes < len(y):
         note(
             f"{given.label!r} has {classes} classes in {len(y)} rows: nothing can be learned from "
             "a class of one row"

@@ -49,6 +49,7 @@ class Source:
     format: ReadOptions
     label: str | None
     drop: Sequence[str]
+    keep: Sequence[str]
     encode: Sequence[str]
     ids: str | None
     missing: str
@@ -133,6 +134,7 @@ def source_options(label: str, *, standardize: bool = False) -> Decorator:
         format_options,
         option("--label", "COLUMN", label),
         option("--drop", "COLUMN,…", "Columns to leave out; repeatable.", multiple=True),
+        option("--keep", "COLUMN,…", "Columns to keep that only count the rows.", multiple=True),
         option(
             "--encode",
             "COLUMN,…",

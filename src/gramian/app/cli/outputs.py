@@ -15,36 +15,34 @@ import click
 from gramian.app.cli.exits import Interrupted
 from gramian.app.cli.output import noted
 from gramian.app.cli.progress import shown
+from gramian.app.files._write import WRITTEN
 from gramian.common import storage
-from gramian.common.storage import StoredFileError
-
-NEEDED = {storage.PARQUET: "pyarrow", storage.PICTURE: "matplotlib"}
-"""The package that writes a kind of file."""
 
 ESCAPE = "gramian.escape"
 """The key in the context of a command for whether formulas are escaped in tables of text."""
 
 
 class Output(click.Path):
-    """A file to write: the possible endings of its name ("" for none), and the kind of each."""
+    """A file to write: the possible endings of its name ("" for none).
 
-    def __init__(self, kinds: Mapping[str, str]) -> None:
+    `needs` is the package that writes files with some of the endings.
+    """
+
+    def __init__(self, *endings: str, needs: Mapping[str, str] | None = None) -> None:
         super().__init__(path_type=Path, readable=False)
-        self.kinds = dict(kinds)
+        self.endings, self.needs = endings, needs or {}
 
-    def kind(self, path: Path) -> str | None:
-        """The kind of a file with this name; None for another ending."""
-        name = path.name.lower()
-        ours = [ending for ending in self.kinds if ending and name.endswith(ending)]
-        if not ours:
-            return None if path.suffix else self.kinds.get("")
-        return self.kinds[max(ours, key=len)]
+    def ending(self, path: Path) -> str | None:
+        """The ending of a name; None for one that is not possible."""
+        found = [end for end in self.endings if end and path.name.lower().endswith(end)]
+        bare = not path.suffix and "" in self.endings
+        return max(found, key=len) if found else "" if bare else None
 
-    def endings(self) -> str:
+    def listed(self) -> str:
         """The possible endings, for messages."""
-        *first, last = [ending for ending in self.kinds if ending]
-        listed = f"{', '.join(first)} or {last}" if first else last
-        return f"{listed}, or nothing" if "" in self.kinds else listed
+        *first, last = [ending for ending in self.endings if ending]
+        text = f"{', '.join(first)} or {last}" if first else last
+        return f"{text}, or nothing" if "" in self.endings else text
 
 
 class Folder(click.Path):
@@ -55,20 +53,14 @@ class Folder(click.Path):
         self.name = "folder"
 
 
-TABLE = Output(
-    {
-        **dict.fromkeys((".csv", ".tsv"), storage.TEXT),
-        **dict.fromkeys((".csv.gz", ".tsv.gz"), storage.GZIPPED),
-        ".npz": storage.ARRAYS,
-        ".npy": storage.ARRAY,
-        **dict.fromkeys((".parquet", ".pq"), storage.PARQUET),
-    }
-)
-MODEL = Output({".gramian": storage.MODEL, "": storage.MODEL})
-CHECKPOINT = Output({".gramian": storage.CHECKPOINT, "": storage.CHECKPOINT})
-PAGE = Output({".html": storage.PAGE, ".htm": storage.PAGE})
-PICTURE = Output(dict.fromkeys((".png", ".pdf", ".svg"), storage.PICTURE))
-MOVING = Output(dict.fromkeys((".gif", ".png"), storage.PICTURE))
+PLOTTED = (".png", ".pdf", ".svg")
+
+TABLE = Output(*WRITTEN, needs=dict.fromkeys((".parquet", ".pq"), "pyarrow"))
+MODEL = Output(".gramian", "")
+CHECKPOINT = Output(".gramian", "")
+PAGE = Output(".html", ".htm")
+PICTURE = Output(*PLOTTED, needs=dict.fromkeys(PLOTTED, "matplotlib"))
+MOVING = Output(".gif", ".png", needs=dict.fromkeys((".gif", ".png"), "matplotlib"))
 
 
 class Writing(click.Command):
@@ -78,7 +70,7 @@ class Writing(click.Command):
         super().__init__(*given, **more)
         kinds = [param.type for param in self.params]
         flags = {
-            "--force": "Overwrite files of another kind, but never inputs.",
+            "--force": "Overwrite existing files, but never inputs.",
             "--no-escape": "No apostrophe before text in CSV and TSV that begins like a formula.",
         }
         if TABLE not in kinds:
@@ -88,7 +80,8 @@ class Writing(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check, then run."""
-        force = storage.overwriting() if ctx.params.pop("force", False) else nullcontext()
+        forced = ctx.params.pop("force", False)
+        force = storage.overwriting() if forced else nullcontext()
         ctx.meta[ESCAPE] = not ctx.params.pop("no_escape", False)
         files = {
             _called(param): (param.type, ctx.params[param.name])
@@ -98,7 +91,7 @@ class Writing(click.Command):
         outputs = [path for kind, path in files.values() if isinstance(kind, Output)]
         before = list(map(_stamp, outputs))
         with force, _watched(ctx), noted():
-            check(files)
+            check(files, force=forced)
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
@@ -128,10 +121,15 @@ def _watched(ctx: click.Context) -> AbstractContextManager[None]:
     return shown(ctx.params["progress"], ctx.params.get("time_limit"))
 
 
-def check(files: Mapping[str, tuple[Any, Path]]) -> None:
-    """Refuse outputs that cannot be written or would overwrite an input, by their options."""
+def check(files: Mapping[str, tuple[Any, Path]], *, force: bool) -> None:
+    """Refuse outputs that cannot be written or would overwrite a file, by their options."""
     outputs = {o: path for o, (kind, path) in files.items() if isinstance(kind, (Output, Folder))}
     inputs = [path for option, (_, path) in files.items() if option not in outputs]
+    for (option, path), (another, there) in combinations(outputs.items(), 2):
+        if _same(path, there):
+            raise click.ClickException(
+                f"{option} {path} and {another} {there} are one file: name two"
+            )
     for option, path in outputs.items():
         for other in inputs:
             if _same(path, other):
@@ -142,27 +140,27 @@ def check(files: Mapping[str, tuple[Any, Path]]) -> None:
         if isinstance(kind, Folder):
             _check_folder(path)
         else:
-            _check_file(option, path, kind)
-    for (option, path), (another, there) in combinations(outputs.items(), 2):
-        if _same(path, there):
-            raise click.ClickException(
-                f"{option} {path} and {another} {there} are one file: name two"
-            )
+            _check_file(option, path, kind, force)
 
 
-def _check_file(option: str, path: Path, kind: Output) -> None:
-    """Refuse a file with a wrong ending, in a wrong place, or with other content."""
-    holds = kind.kind(path)
-    if holds is None:
-        raise click.ClickException(f"{option} {path}: the name must end with {kind.endings()}")
+def _check_file(option: str, path: Path, kind: Output, force: bool) -> None:
+    """Refuse a file with a wrong ending or in a wrong place, and one that exists.
+
+    An empty file has nothing to lose, and a checkpoint is continued.
+    """
+    ending = kind.ending(path)
+    if ending is None:
+        raise click.ClickException(f"{option} {path}: the name must end with {kind.listed()}")
     wrong = _obstacle(path)
     if wrong is not None:
         raise click.ClickException(f"cannot write {path}: {wrong}")
-    try:
-        storage.refuse_other_kind(path, holds)
-    except StoredFileError as refusal:
-        raise click.ClickException(f"{option}: {refusal}, or pass --force") from refusal
-    module = NEEDED.get(holds)
+    there = None if force else storage.kind_of(path)
+    if there is not None and (kind is not CHECKPOINT or there != storage.CHECKPOINT):
+        raise click.ClickException(
+            f"{option} {path} exists already and holds {there}: name another file, or pass --force "
+            "to overwrite it"
+        )
+    module = kind.needs.get(ending)
     if module is not None and find_spec(module) is None:
         raise click.ClickException(
             f"{option} {path} needs {module}, which is not installed: pip install 'gramian[cli]'"

@@ -64,6 +64,13 @@ def ratings_of(
     return read_ratings(file, columns=wanted, format=format, rated=rated)
 
 
+def names_of(columns: Any) -> tuple[str, str, str]:
+    """The names of the columns of user, item and rating in the fit, or these words without."""
+    names = tuple(columns) if are_names(columns) else ()
+    user, item, rating = (*names, *("user", "item", "rating")[len(names) :])
+    return user, item, rating
+
+
 def header_of(
     file: Path, format: ReadOptions, expected: Sequence[str] = (), roles: Sequence[int] = (0, 1)
 ) -> Header | None:

@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 import gramian as gm
+from gramian.app.cli.names import listed as _listed
 from gramian.app.cli.options import (
     FILE,
     file_argument,
@@ -39,7 +40,7 @@ columns_option = option(
 @click.command(cls=Writing)
 @click.argument("users", nargs=-1)
 @model_option
-@option("-n --top", int, "Items for each user.", default=10)
+@option("-n --top", click.IntRange(min=1), "Items for each user.", default=10)
 @option("--users listed", FILE, "A file of users, one per line.")
 @option("--ratings", FILE, "Ratings of users that the model does not know.")
 @columns_option
@@ -103,6 +104,7 @@ def recommend(
                 raise click.ClickException("models of --method mmmf do not fold in new users")
             new, cols, values = ratings_of(estimator, ratings, format, columns)
             given = new, as_ids(estimator.col_ids_, cols), values
+            _note_unknown(estimator, ratings, given[1])
             rows += _lines(estimator, *estimator.recommend_new(given, top, exclude_seen=not seen))
     head = ["user", "item", "prediction"]
     if called is not None:
@@ -117,6 +119,17 @@ def recommend(
     write_report(estimator, report, more=[section], source=str(model))
     if out is None or as_json:
         show("recommend", {"model": str(model)}, as_json=as_json, rows=(head, rows))
+
+
+def _note_unknown(model: Any, file: Path, items: Any) -> None:
+    """Name the rated items that are not in the model, whose ratings have no effect."""
+    unknown = items[~np.isin(items, model.col_ids_)]
+    if unknown.size:
+        names = list(dict.fromkeys(map(repr, unknown.tolist())))
+        note(
+            f"{unknown.size} of the {items.size} ratings of {file} are of items that are not in "
+            f"the model, and have no effect: {_listed(names)}"
+        )
 
 
 def _rate_on_page(model: Any, path: Path, top: int, out: Path | None, as_json: bool) -> None:
@@ -153,7 +166,7 @@ def _of_ratings(path: Path) -> Any:
 @click.command()
 @file_argument
 @model_option
-@option("-k --top", int, "Items of each list.", default=10)
+@option("-k --top", click.IntRange(min=1), "Items of each list.", default=10)
 @option("--relevant", float, "The lowest rating of a relevant item.")
 @columns_option
 @format_options
@@ -181,19 +194,25 @@ def evaluate(
         rows, cols, values = ratings_of(estimator, file, format, columns)
         rows, cols = as_ids(estimator.row_ids_, rows), as_ids(estimator.col_ids_, cols)
         scores = estimator.evaluate((rows, cols, values), k=top, relevant=relevant)
-        _note_seen(estimator, file, rows, cols)
+        _note_pairs(estimator, file, rows, cols)
     facts = {"file": str(file), "model": str(model), "ratings": values.size, "top": top}
     scores["users"] = scores.pop("rows")
     known = {name: value if np.isfinite(value) else None for name, value in scores.items()}
     show("evaluate", {**facts, **known}, as_json=as_json)
 
 
-def _note_seen(model: Any, file: Path, rows: Any, cols: Any) -> None:
-    """Note that ratings were in the fit, so that their errors are too small."""
+def _note_pairs(model: Any, file: Path, rows: Any, cols: Any) -> None:
+    """Note ratings that were in the fit, so that their errors are too small, and unknown ones."""
     users = {row: place for place, row in enumerate(model.row_ids_.tolist())}
     items = {col: place for place, col in enumerate(model.col_ids_.tolist())}
     pairs = zip(rows.tolist(), cols.tolist(), strict=True)
     places = [(users[u], items[i]) for u, i in pairs if u in users and i in items]
+    new = len(rows) - len(places)
+    if new:
+        note(
+            f"{new} of the {len(rows)} ratings of {file} have a user or an item that is not in the "
+            "model, and are predicted by the means of what is known"
+        )
     if not places:
         return
     known = model._known.copy()

@@ -31,12 +31,26 @@ from gramian.app.files import (
     read_column,
     read_header,
 )
-from gramian.app.files._columns import settled
+from gramian.app.files._columns import EXACT, settled
 from gramian.arrays.samples import check_size
 from gramian.common import clock
 
 ROW = "row"
 """The column with the row numbers, from 0 without the header, if some rows are left out."""
+
+FEW_CLASSES, MANY_ROWS = 20, 5
+"""Numbers look like a quantity if there are more different ones than the first, with fewer rows
+each on average than the second."""
+
+CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
+"""Numbers by which some programs write missing cells."""
+
+ID = re.compile(
+    r"""(^|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:id|ids|idx|index|row|no|nr|number|key|record|case|sample
+    |obs|observation|individual|subject|patient|participant|respondent)\W*$|^(?i:unnamed:)""",
+    re.VERBOSE,
+)
+"""Names of columns of ids and numbers of rows."""
 
 ROUGH = 100.0
 """Ratio of the standard deviations of columns above which --standardize is suggested."""
@@ -81,6 +95,25 @@ class Samples:
             steps.append(StandardScaler(with_mean=not sp.issparse(self.X)))
         return make_pipeline(*steps, estimator) if steps else estimator
 
+    def refuse_quantity(self) -> None:
+        """Refuse a label of many fractions, and note one of many whole numbers."""
+        if self.y is None or self.y.dtype.kind not in "iuf":
+            return
+        y = self.y[has_label(self.y)]
+        classes = len(np.unique(y))
+        if not FEW_CLASSES < classes <= len(y) < MANY_ROWS * classes:
+            return
+        what = f"{self.label!r} has {classes} different numbers in {len(y)} rows"
+        remedy = (
+            "cut it into groups, or learn a metric for a quantity in Python, by "
+            "gramian.metric.MetricRegressor"
+        )
+        if (y % 1 != 0).any():
+            raise click.ClickException(
+                f"{self.source.file}: {what}, so it is a quantity where classes belong: {remedy}"
+            )
+        note(f"{what}, each taken for a class; if it is a quantity, {remedy}")
+
     def note_scales(self) -> None:
         """Suggest --standardize if the column with the largest spread dominates all distances."""
         if sp.issparse(self.X) or self.source.standardize:
@@ -105,13 +138,14 @@ def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = 
     if source.label is not None and source.label == source.ids:
         raise click.UsageError(f"--id and --label are the same column, {source.label}")
     named = [name for name in (source.label, source.ids) if name is not None]
-    given = [*source.drop, *source.encode, *named]
+    given = [*source.drop, *source.encode, *source.keep, *named]
     header = read_header(file, format=source.format, expected=[*given, *columns_in(given, ())])
     there = [] if header is None else header.names
     if header is not None:
         source = replace(source, format=replace(source.format, header=header.named))
     encode = by_name(file, header, columns_in(source.encode, there))
-    source = replace(source, drop=columns_in(source.drop, there), encode=encode)
+    keep = by_name(file, header, columns_in(source.keep, there))
+    source = replace(source, drop=columns_in(source.drop, there), encode=encode, keep=keep)
     source = _without_row_names(source, header)
     table = read_with_texts(source, unknown or missing == "drop")
     names = {} if source.ids is None else {source.ids: read_column(file, source.ids, source.format)}
@@ -119,7 +153,9 @@ def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = 
     with bad_input():
         check_size(table.X, str(file), least=0.0)
     X, y = with_texts(table, there), table.y
-    X = _without_counts(source, X, fitted)
+    X = _without_counts(source, X, {*keep, *fitted})
+    _note_ids(X)
+    _note_codes(X)
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
     if missing == "drop":
@@ -213,7 +249,7 @@ def _without_row_names(source: Source, header: Any) -> Source:
     """Leave out empty last columns, an unnamed first column of row names, and the ids."""
     if header is None:
         return source if source.ids is None else replace(source, drop=[*source.drop, source.ids])
-    used = {*source.drop, *source.encode, source.label, source.ids}
+    used = {*source.drop, *source.encode, *source.keep, source.label, source.ids}
     drop, ids = list(source.drop), source.ids
     if header.named and len(header.names) > 1:
         first, second = header.names[:2]
@@ -249,7 +285,10 @@ def _names_rows(source: Source, name: str) -> str | None:
     if cells.dtype.kind in "iu" and len(cells) > 2 and np.unique(cells).size == len(cells):
         counts = cells[0] in (0, 1) and (np.diff(cells) == 1).all()
         what = "counts" if counts else "numbers"
-        note(f"{source.file}: the first column has no name and {what} the rows, and is left out")
+        note(
+            f"{source.file}: the first column has no name and {what} the rows, and is left out "
+            f"(--keep {quote(name)} keeps it)"
+        )
         return "numbers"
     if cells.dtype.kind != "U" or looks_like(cells) != "names":
         return None
@@ -257,16 +296,61 @@ def _names_rows(source: Source, name: str) -> str | None:
     return "names"
 
 
-def _without_counts(source: Source, X: Any, fitted: Collection[str]) -> Any:
+def _without_counts(source: Source, X: Any, keep: Collection[str]) -> Any:
     """The frame without columns that count the rows: files are often sorted by class or time."""
     if sp.issparse(X) or len(X) < 3:
         return X
-    numbers = [name for name in X.columns if X[name].dtype != object and name not in fitted]
+    numbers = [name for name in X.select_dtypes("number") if name not in keep]
     counts = [n for n in numbers if X[n].iloc[0] in (0, 1) and (X[n].diff()[1:] == 1).all()]
     if not 0 < len(counts) < X.shape[1]:
         return X
-    note(f"{source.file}: left out what only counts the rows: {listed(counts)}")
+    note(
+        f"{source.file}: left out what only counts the rows: {listed(counts)} "
+        f"(--keep {','.join(map(quote, counts))} keeps it)"
+    )
     return X.drop(columns=counts)
+
+
+def _note_ids(X: Any) -> None:
+    """Name the columns of whole numbers that look like ids or count the rows in another order.
+
+    Whole numbers that are too large for exact arithmetic are ids as well.
+    """
+    if sp.issparse(X) or len(X) < 3:
+        return
+    found: list[str] = []
+    for name, cells in X.select_dtypes("number").items():
+        if not (cells % 1 == 0).all():
+            continue
+        distinct = cells.nunique()
+        counts = distinct == len(X) == cells.max() - cells.min() + 1
+        if (
+            counts
+            or cells.abs().max() >= EXACT
+            or (ID.search(str(name)) and distinct > min(FEW_CLASSES, len(X) - 1))
+        ):
+            found.append(name)
+    if 0 < len(found) < X.shape[1]:
+        one = len(found) == 1
+        note(
+            f"{listed(list(map(repr, found)))} {'looks' if one else 'look'} like an id or a number "
+            f"of the row, and {'counts as a feature' if one else 'count as features'}: --drop "
+            f"{','.join(map(quote, found))} leaves {'it' if one else 'them'} out"
+        )
+
+
+def _note_codes(X: Any) -> None:
+    """Name the columns in which the smallest number may stand for a missing cell."""
+    if sp.issparse(X):
+        return
+    for name, cells in X.select_dtypes("number").items():
+        code, others = cells.min(), cells[cells > cells.min()]
+        if code in CODES and others.min() - code > others.max() - others.min() and len(others) > 1:
+            rows = counted(int((cells == code).sum()), "row")
+            note(
+                f"column {name!r} has {code:g} in {rows}, far from its other numbers: if this "
+                "stands for a missing cell, leave such cells empty"
+            )
 
 
 def _note_useless(X: Any) -> None:

@@ -30,6 +30,9 @@ from gramian.io import read_sdpa
 from gramian.problems import nearest, quadratic
 from gramian.spectral import top_eigen
 
+COUNT = 5
+"""Default number of eigenvalues."""
+
 MATRICES = ("entries", "weights", "A", "B", "C")
 
 
@@ -151,7 +154,7 @@ def _problem(files: dict[str, Path | None], trace: float | None) -> Any:
 
 @click.command(cls=Writing)
 @file_argument
-@option("-k --count", int, "Number of eigenvalues.", default=5)
+@option("-k --count", click.IntRange(min=1), "Number of eigenvalues.  [default: 5, or all]")
 @option("--tol", float, "Relative residual.", default=1e-10)
 @option("--method", ["auto", "lanczos", "lapack", "lro"], "Algorithm.")
 @format_options
@@ -160,7 +163,7 @@ def _problem(files: dict[str, Path | None], trace: float | None) -> Any:
 @json_option
 def eigen(
     file: Path,
-    count: int,
+    count: int | None,
     tol: float,
     method: Any,
     format: ReadOptions,
@@ -171,7 +174,8 @@ def eigen(
     """Find the largest eigenvalues of the symmetric matrix in FILE, with their residuals.
 
     The matrix has an eigenvalue within the residual of each printed value. --out writes a row with
-    each eigenvalue, its residual and its vector; to .npz, the arrays values, vectors, residuals.
+    each eigenvalue, its residual and its vector, by the names of the columns; to .npz, the
+    arrays values, vectors, residuals.
 
     \b
     Example:
@@ -188,21 +192,26 @@ def eigen(
         raise click.ClickException(
             f"{file} has missing cells: fill them in ('gramian solve --entries' estimates them)"
         )
+    if count is not None and count > rows:
+        raise click.UsageError(f"-k {count}, but a matrix of order {rows} has {rows} eigenvalues")
     with bad_input():
-        found = top_eigen(matrix, count, method=method, tol=tol)
+        found = top_eigen(matrix, count or min(COUNT, rows), method=method, tol=tol)
     if out is not None and out.suffix.lower() == ".npz":
         with replacing(out) as target:
             np.savez(target, values=found.values, vectors=found.vectors, residuals=found.residuals)
     elif out is not None:
         pair = {"eigenvalue": found.values, "residual": found.residuals}
-        deliver(out, found.vectors.T, [f"v{k}" for k in range(matrix.shape[0])], first=pair)
+        header = read_header(file, format=format)
+        named = header.names[-rows:] if header is not None and header.named else None
+        names = named or [f"v{k}" for k in range(rows)]
+        deliver(out, found.vectors.T, names, first=pair)
     if report is not None:
         report_eigen(found, report, file.name)
     numbers = range(1, found.values.size + 1)
-    rows = [list(row) for row in zip(numbers, found.values, found.residuals, strict=True)]
+    lines = [list(row) for row in zip(numbers, found.values, found.residuals, strict=True)]
     show(
         "eigen",
-        {"file": str(file), "order": matrix.shape[0], "out": out, "report": report},
+        {"file": str(file), "order": rows, "out": out, "report": report},
         as_json=as_json,
-        rows=(["number", "eigenvalue", "residual"], rows),
+        rows=(["number", "eigenvalue", "residual"], lines),
     )

@@ -64,6 +64,9 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "text": "--drop {} leaves it out",
     }
     described = []
+    broken = [column.place for column in refusal.columns if column.kind == "numbers"]
+    if len(broken) > 1 and len(set(broken)) == 1:
+        described.append(f"{broken[0]} may be a second header or a row of units, to be taken out")
     for column in refusal.columns[:MOST_DESCRIBED]:
         option = options[column.kind].format(quote(column.name))
         if column.kind == "categories" and label is None:

@@ -22,7 +22,7 @@ from gramian.app.cli.options import (
 )
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.ratings import as_ids, ratings_of
+from gramian.app.cli.ratings import as_ids, names_of, ratings_of
 from gramian.app.cli.run import learned, write_report
 from gramian.app.cli.samples import last, rows_left
 from gramian.app.cli.tables import deliver, for_model, refuse_one_array
@@ -156,7 +156,8 @@ def _predict_pairs(
             f"no pair of {file} has both its user and its item in the model: are these the right "
             "columns? --columns names them"
         )
-    first = {**ids, free("user", ids): rows, free("item", ids): cols}
+    user, item = names_of(model.columns_)[:2]
+    first = {**ids, free(user, ids): rows, free(item, ids): cols}
     extra = {free("known", first): known.astype(int)}
     deliver(out, values[:, None], ["prediction"], first=first, extra=extra, count=True)
     if report is not None:

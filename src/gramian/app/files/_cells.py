@@ -97,7 +97,7 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
             f"{errors[0]}; they are taken for missing",
             stacklevel=2,
         )
-    return _in_memory(source.path, names, headed, body, "the first row")
+    return _in_memory(source.path, names, headed, body, table[title][0])
 
 
 def _chosen(source: Source, sheets: dict[str, Any]) -> str:

@@ -26,10 +26,11 @@ DELIMITERS = {
 """Separators of cells and their names, in the order of preference; a space is a run of blanks."""
 
 UNQUOTED = (" ", "::")
-MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
+MISSING = ("", "NA", "na", "<NA>", "NaN", "nan", "NaT", "N/A", "n/a", "N.A.", "#N/A", "#DIV/0!",
+           "null", "NULL", "None", "?")  # fmt: skip
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-HTML = re.compile(r"\s*<(!doctype html|html)\b", re.IGNORECASE)
+HTML = re.compile(r"\s*<(!doctype html|html|head|body|table)\b", re.IGNORECASE)
 SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
 """Number of rows used to detect the layout."""

@@ -25,7 +25,7 @@ from gramian.app.report.parts import (
     spectrum,
 )
 from gramian.app.verdict import (
-    QUICK,
+    LARGEST_COMPARED,
     Verdict,
     verdict_of_completion,
     verdict_of_embedding,
@@ -39,6 +39,9 @@ from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
 from gramian.result import Result
 from gramian.spectral import TopEigen
+
+FEW_RATINGS = 20_000
+"""Number of ratings up to which a report fits again for a verdict."""
 
 __all__ = ["report", "report_eigen", "report_estimator", "report_results"]
 
@@ -101,7 +104,7 @@ def report_estimator(
 ) -> Path:
     """Write the page of a fitted estimator, with more sections and the name of its data.
 
-    Without a verdict one is computed, by further fits if these are quick.
+    Without a verdict one is computed, by further fits to few samples or ratings.
     """
     check_is_fitted(estimator)
     path = page_path(path)
@@ -117,18 +120,17 @@ def report_estimator(
 
 
 def _found(estimator: Any, X: Any, y: Any) -> Verdict | None:
-    """The verdict on an estimator if it takes little time."""
+    """The verdict on an estimator, by further fits if these are to few samples or ratings."""
     if isinstance(estimator, MetricLearner):
         if X is None or y is None:
             return None
-        return verdict_of_metric(estimator, X, y, seconds=estimator.result_.seconds)
+        return verdict_of_metric(estimator, X, y)
     if isinstance(estimator, Unfolding):
         return verdict_of_embedding(estimator, estimator.X_fit_)
-    if not hasattr(estimator, "result_") or estimator.result_.seconds > QUICK:
-        return None
     if isinstance(estimator, LinkedKernel) and hasattr(estimator, "labels_"):
-        return verdict_of_kernel(estimator, estimator.X_fit_)
-    if isinstance(estimator, Completion):
+        few = len(estimator.labels_) <= LARGEST_COMPARED
+        return verdict_of_kernel(estimator, estimator.X_fit_) if few else None
+    if isinstance(estimator, Completion) and estimator._known.nnz <= FEW_RATINGS:
         known = estimator._known.tocoo()
         rows, cols = estimator.row_ids_[known.row], estimator.col_ids_[known.col]
         return verdict_of_completion(estimator, rows, cols, known.data)

@@ -3,7 +3,7 @@
 A certificate bounds the distance to the optimum; the verdict measures whether the model helps.
 """
 
-from gramian.app.verdict.base import QUICK, Verdict, beyond_chance, percent, untested
+from gramian.app.verdict.base import LARGEST_COMPARED, Verdict, beyond_chance, percent, untested
 from gramian.app.verdict.completion import verdict_of_completion
 from gramian.app.verdict.embedding import edge_errors, short_cut, verdict_of_embedding
 from gramian.app.verdict.kernel import agreeing, majority, of_graph, verdict_of_kernel
@@ -21,7 +21,7 @@ from gramian.app.verdict.metric import (
 
 __all__ = [
     "EUCLID_KEPT",
-    "QUICK",
+    "LARGEST_COMPARED",
     "Verdict",
     "agreeing",
     "beyond_chance",

@@ -15,9 +15,6 @@ CHANCE, FEW_GAINS = 0.05, 30
 """Largest probability under a fair coin of a difference that counts, and the number of gains up to
 which their signs must pass this test too: a mean of few gains is not normally distributed."""
 
-QUICK = 2.0
-"""Seconds of a fit up to which a verdict may take several more fits."""
-
 LARGEST_COMPARED = 2000
 """Features up to which a metric is compared with Euclid's, and samples are analysed by PCA."""
 

@@ -14,7 +14,6 @@ from sklearn.pipeline import Pipeline
 from gramian.app.verdict.base import (
     CHANCE,
     LARGEST_COMPARED,
-    QUICK,
     Verdict,
     chance,
     percent,
@@ -27,11 +26,10 @@ from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
-FOLDS = 5
-"""Number of folds; fewer are held out if all would take more than `FOLD_SECONDS`."""
-
-FOLD_SECONDS = 20.0
-"""Time limit of all folds."""
+FOLDS, QUICK = 5, 250_000
+"""Number of folds, and the size of the samples (their number times the smaller side) up to which
+all are held out, otherwise one. The sizes decide, and not the seconds of a fit, so that the same
+seed gives the same verdict under any load."""
 
 MOST_ASKED = 5000
 """Rows that k-NN predicts at most, chosen at random if there are more."""
@@ -39,15 +37,14 @@ MOST_ASKED = 5000
 EUCLID_KEPT = "Euclid's metric was kept: no learned metric was clearly better on held-out samples"
 
 
-def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
+def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3) -> Verdict:
     """The k-NN errors of a fitted metric by cross-validation, with all its choices in each fold.
 
     A fold is held out from everything: the steps before the metric, the choice of its weight, the
     metric and the neighbours. If the model kept Euclid's metric, the error is that of Euclid's
     metric in all folds, since this is what the model does with new samples. At most `MOST_ASKED`
-    rows are predicted; the only sample of a class is never held out. Folds are held out until a
-    further one would exceed `FOLD_SECONDS` or the time limit. If the fit took more than `QUICK`
-    `seconds`, each fold predicts up to `MOST_ASKED` rows.
+    rows are predicted; the only sample of a class is never held out. Only one fold is held out of
+    samples that are larger than `QUICK`, and no fold that would exceed a time limit.
     """
     y = np.asarray(y)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -59,10 +56,10 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
     wrong: list[Array] = []
     plain = 0
     parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several])
-    asked = MOST_ASKED // folds if kept or seconds <= QUICK else MOST_ASKED
+    planned = folds if kept or len(y) * min(X.shape) <= QUICK else 1
+    asked = MOST_ASKED // planned
     learner = before(model) if kept else model
-    started = clock.now()
-    for held_out in [several[part] for _, part in parts]:
+    for held_out in [several[part] for _, part in list(parts)[:planned]]:
         train = np.setdiff1d(np.arange(len(y)), held_out)
         test = some(held_out, asked)
         begun = clock.now()
@@ -73,9 +70,7 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
             return untested(f"the model cannot be fitted to a part of the rows ({reason})")
         plain += again is not None and keeps_euclid(again)
         wrong.append(wrong_rows(again, _rows(X, train), y[train], _rows(X, test), y[test], k, kept))
-        ended = clock.now()
-        left = min(FOLD_SECONDS - (ended - started), clock.left() / 2)
-        if not kept and ended - begun > left:
+        if clock.elapsed(begun) > clock.left() / 2:
             break
     where = f"{len(wrong)} of {folds} folds"
     if plain and not kept:
@@ -179,7 +174,7 @@ def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdic
     if kept:
         sentence = f"{EUCLID_KEPT}; {sentence}."
     elif better == worse:
-        sentence = f"No better than Euclid's metric: {sentence}; keep your features."
+        sentence = f"The learned metric is no better than Euclid's: {sentence}; you do not need it."
     elif chance(better, worse) > CHANCE:
         rows = "row" if better == 1 else "rows"
         sentence = (
@@ -189,7 +184,7 @@ def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdic
     elif better > worse:
         sentence = f"It helped: {sentence}."
     else:
-        sentence = f"Worse than Euclid's metric: {sentence}; keep your features."
+        sentence = f"The learned metric is worse than Euclid's: {sentence}; do not use it."
     return Verdict(sentence, f"{name} error", plain, learned, len(wrong))
 
 
