@@ -61,8 +61,17 @@ def test_it_is_saved_with_its_metric(metric, tmp_path):
     )
 
 
-def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="n_neighbors"):
-        MetricClassifier(n_neighbors=0).fit(X, y)
-    with pytest.raises(ValueError, match="weights"):
-        MetricClassifier(metric=KTA(lam=0.1), weights="near").fit(X, y)
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        ("n_neighbors", 0, "n_neighbors must be a whole number of at least 1, got 0"),
+        ("weights", "dist", 'weights must be "uniform" or "distance", got \'dist\''),
+        ("metric", "euclidean", "such as gramian.metric.KTA.*got 'euclidean'.*KNeighborsClass"),
+        ("metric", KTA, "such as gramian.metric.KTA"),
+    ],
+)
+def test_rejects_bad_parameters_before_the_metric_is_fitted(parameter, value, message):
+    model = MetricClassifier().set_params(**{parameter: value})
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "metric_")

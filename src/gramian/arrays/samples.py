@@ -32,6 +32,9 @@ twice as many digits as this number has."""
 PART_LENGTH = 2**20
 """Number of elements that one core processes at a time."""
 
+UNKNOWN = -1
+"""The label of a sample of unknown class."""
+
 BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
 
@@ -201,6 +204,48 @@ def refuse_odd_labels(y: Any, name: str = "y") -> None:
             f"{name} mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
             "strings, or all numbers"
         ) from None
+
+
+def known_labels(y: ArrayLike, n: int) -> NDArray[np.integer]:
+    """Labels as 0, 1, …, and −1 if unknown: -1, "", masked, NaN or None."""
+    # Imported here, as in `checked_samples`.
+    from sklearn.utils.validation import check_array, column_or_1d
+
+    given = column_or_1d(y)
+    if given.shape != (n,):
+        raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
+    there = np.flatnonzero(~_gaps(y, given))
+    found = _alike(given[there])
+    if found.dtype.kind == "f":
+        check_array(found.reshape(-1, 1), input_name="y", ensure_min_samples=0)
+        if np.any(found != np.round(found)):
+            raise ValueError("Unknown label type: y must be labels, -1 where unknown, got numbers "
+                             "that are not whole")  # fmt: skip
+    known = found != UNKNOWN if found.dtype.kind in "iufb" else ~np.isin(found, ["-1", ""])
+    labels = np.full(n, UNKNOWN, dtype=np.intp)
+    labels[there[known]] = np.unique(found[known], return_inverse=True)[1]
+    return labels
+
+
+def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of labels that are masked, NaN, or None or NA among Python objects."""
+    gaps = np.zeros(given.size, dtype=bool)
+    if isinstance(y, np.ma.MaskedArray):
+        gaps |= np.ma.getmaskarray(y).ravel()
+    if given.dtype.kind == "f":
+        gaps |= np.isnan(given)
+    if given.dtype == object:
+        gaps |= np.array([is_missing(label) for label in given.tolist()], dtype=bool)
+    return gaps
+
+
+def _alike(labels: NDArray[Any]) -> NDArray[Any]:
+    """Python objects as strings if one of them is a string, as numbers if all are."""
+    if labels.dtype != object:
+        return labels
+    some = labels.tolist()
+    words = any(isinstance(label, str) for label in some)
+    return np.array([str(label) for label in some] if words else some)
 
 
 def is_missing(value: Any) -> bool:
