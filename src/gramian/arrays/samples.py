@@ -23,7 +23,7 @@ LARGEST, SMALLEST = 1e70, 1e-70
 """Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
 
 SINGLE = 1e15
-"""Largest size whose squares float32 can sum."""
+"""Largest size whose squares float32 can sum; the inverse is the smallest."""
 
 FAR = 100.0
 """Ratio of squared mean to variance above which a column is far from the origin: its products lose
@@ -53,7 +53,7 @@ def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
 def ready(X: Any, name: str = "X") -> Any:
     """Validated samples in the form used by the library: squares fit, indices have 32 bits."""
     size = check_size(X, name)
-    if X.dtype == np.float32 and size > SINGLE:
+    if X.dtype == np.float32 and not 1 / SINGLE < size < SINGLE:
         X = X.astype(np.float64)
     return with_short_indices(X)
 

@@ -297,7 +297,7 @@ class NeighborLayout(Unfolding):
 def _one_hot(y: Any, n: int) -> Array | None:
     """A row for each of n samples with 1 at its class, or zeros; None if y holds no classes."""
     numbers = np.asarray(y)
-    if numbers.dtype.kind == "f" and np.any(np.isfinite(numbers) & (numbers % 1 != 0)):
+    if numbers.dtype.kind == "f" and np.any(numbers[np.isfinite(numbers)] % 1 != 0):
         warnings.warn(
             "y holds numbers that are not whole and is ignored: the map uses classes only. Divide "
             "y into groups (numpy.digitize), or colour the map by it with plot(y)",
