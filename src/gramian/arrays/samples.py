@@ -101,14 +101,14 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
+def check_size(values: Any, name: str, *, least: float = SMALLEST, most: float = LARGEST) -> float:
     """The largest absolute entry; ValueError if sums of powers overflow or underflow."""
     entries = _stored(values) if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
         return 0.0
     size = _largest_size(entries)
-    if LARGEST < size < np.inf or 0 < size < least:
-        fault = ("large", "overflow") if size > LARGEST else ("small", "vanish")
+    if most < size < np.inf or 0 < size < least:
+        fault = ("large", "overflow") if size > most else ("small", "vanish")
         raise ValueError(
             f"the entries of {name} are too {fault[0]} (up to {size:.1e}): sums of their squares "
             f"{fault[1]}; rescale {name}"
@@ -139,7 +139,8 @@ def _stored(matrix: Any) -> NDArray[Any]:
 def check_matrix(matrix: Any, name: str) -> None:
     """Raise ValueError for a mask, or for entries whose squares overflow."""
     refuse_masked(matrix, name)
-    if sp.issparse(matrix) or (isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f"):
+    numbers = isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f"
+    if sp.issparse(matrix) or numbers or isinstance(matrix, float):
         check_size(matrix, name, least=0.0)
 
 
