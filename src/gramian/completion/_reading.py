@@ -153,7 +153,8 @@ def pair_columns(pairs: Any) -> tuple[Any, Any]:
         return rows, cols
     table = np.asarray(pairs)
     if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}")
+        one = ": one pair is [(row, column)]" if table.shape == (2,) else ""
+        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}{one}")
     return table[:, 0], table[:, 1]
 
 

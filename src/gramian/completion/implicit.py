@@ -143,8 +143,9 @@ class ImplicitCompletion(Updating, Completion):
         if np.any(ratings.values <= 0):
             bad = float(ratings.values[np.argmax(ratings.values <= 0)])
             raise ValueError(
-                f"ImplicitCompletion needs entries above 0 (counts of actions), got {bad:g}: "
-                "leave such entries out, or use NuclearCompletion for ratings"
+                f"ImplicitCompletion needs entries above 0 (counts of actions), got {bad:g}: leave "
+                "such entries out (of a table of counts by scipy.sparse.csr_array(X), whose zeros "
+                "are unknown), or use NuclearCompletion for ratings"
             )
 
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:

@@ -37,7 +37,7 @@ def numbered(given: Any, names: NDArray[Any] | None, name: str) -> Any:
             f"{name} holds row numbers, counted from 0, but the index of X is not 0, 1, 2, …: "
             f"row 0 has the label {names[0]}. If {name} holds labels, convert them by "
             "X.index.get_indexer(…); X.reset_index(drop=True) silences this warning",
-            stacklevel=4,
+            stacklevel=5,
         )
     words = table.dtype.kind not in "iufb" and table.size > 0
     if not (words and all(isinstance(label, str) for label in table.ravel().tolist())):

@@ -95,7 +95,7 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             self.feature_names_in_ = names
-        mapped, classes = self.metric_.transform(X), np.asarray(plain_labels(y)).ravel()
+        mapped, classes = self._of_metric(X), np.asarray(plain_labels(y)).ravel()
         known = labelled_rows(classes)
         k = min(self.n_neighbors, int(known.sum()))
         self.neighbours_ = KNeighborsClassifier(k, weights=self.weights)
@@ -135,4 +135,8 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         refuse_masked(X, "X")
         kinds = [np.float64, np.float32]
         validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
-        return self.metric_.transform(X)
+        return self._of_metric(X)
+
+    def _of_metric(self, X: Any) -> Array:
+        """The samples mapped by the metric, also if scikit-learn is set to return frames."""
+        return np.asarray(self.metric_.transform(X))

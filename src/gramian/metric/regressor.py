@@ -151,7 +151,7 @@ class MetricRegressor(
 
     def predict(self, X: Any) -> Array:
         """The mean target of the nearest samples."""
-        mapped = self.transform(X)
+        mapped = np.asarray(self.transform(X))  # scikit-learn may be set to return frames
         k = min(self.n_neighbors, len(self.targets_))
         near = KNeighborsRegressor(k, weights=self.weights).fit(self.mapped_, self.targets_)
         return np.asarray(near.predict(mapped))
