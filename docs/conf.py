@@ -50,12 +50,6 @@ numpydoc_class_members_toctree = False
 
 # --- doctests ------------------------------------------------------------------------
 
-doctest_global_setup = """
-import warnings
-import numpy as np
-import gramian as gm
-np.set_printoptions(precision=4, suppress=True)
-"""
 doctest_test_doctest_blocks = "default"
 
 # --- gallery -------------------------------------------------------------------------

@@ -37,6 +37,7 @@ class Outcome:
     dual: Array | None = None
     ray: Array | None = None
     dimacs: tuple[float, ...] | None = None
+    hint: str = ""
     first_value: float = np.inf
     """F at the start, if that point is feasible."""
 
@@ -75,6 +76,7 @@ def result_of(
         dual=outcome.dual,
         ray=outcome.ray,
         dimacs=outcome.dimacs,
+        hint=outcome.hint,
     )
 
 

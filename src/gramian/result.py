@@ -115,6 +115,8 @@ class Result:
     V with ⟨C, VVᵀ⟩ = 0 and 𝒜(VVᵀ) = 0."""
     dimacs: tuple[float, ...] | None = None
     """The six DIMACS errors of a problem with constraints (Mittelmann 2003)."""
+    hint: str = ""
+    """A likely reason why a problem with constraints did not converge, and what to change."""
 
     @property
     def rank(self) -> int:
@@ -162,7 +164,7 @@ class Result:
     def _repr_html_(self) -> str:
         """HTML for notebooks."""
         shown = {
-            "how it ended": self.status.sentence,
+            "how it ended": self._ended(),
             "certificate": str(self.certificate),
             "methods that ran": " → ".join(self.route),
             "rank of M": self.rank,
@@ -171,10 +173,13 @@ class Result:
         }
         return html.facts(f"{self.problem} by {self.solver}", shown)
 
+    def _ended(self) -> str:
+        return f"{self.status.sentence}{'. ' if self.hint else ''}{self.hint}"
+
     def __str__(self) -> str:
         went = "" if self.route in ((), (self.solver,)) else f" ({' → '.join(self.route)})"
         return (
-            f"{self.problem} by {self.solver}{went}: {self.status.sentence}\n"
+            f"{self.problem} by {self.solver}{went}: {self._ended()}\n"
             f"  {self.certificate}\n"
             f"  rank {self.rank}, {self.iterations} iterations, {self.seconds:.3g} s"
         )

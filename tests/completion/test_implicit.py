@@ -3,6 +3,8 @@
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import gramian as gm
@@ -225,3 +227,23 @@ def test_update_equals_a_fit_with_the_other_factors_fixed(model):
     np.testing.assert_allclose(one[0], two[0], atol=0.1)
     before = model.row_factors_[0] @ model.col_factors_.T
     assert np.linalg.norm(one[0] - two[0]) < 0.5 * np.linalg.norm(before - two[0])
+
+
+def test_reads_logs_of_actions():
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((20, 12)) < 0.3)
+    expected = ImplicitCompletion(lam=1.0).fit((user, item, np.ones(user.size)))
+    frame = pd.DataFrame({"user": user, "item": item})
+    pairs = np.column_stack([user, item])
+    for log in ((user, item), pairs, frame, pl.from_pandas(frame)):
+        model = ImplicitCompletion(lam=1.0).fit(log)
+        np.testing.assert_array_equal(model.predict(pairs), expected.predict(pairs))
+        assert model.evaluate(log, k=3) == expected.evaluate((user, item, np.ones(user.size)), k=3)
+    named = ImplicitCompletion(lam=1.0).fit(frame.assign(user="u" + frame["user"].astype(str)))
+    assert named.columns_ == ("user", "item")
+    new = pd.DataFrame({"item": [0, 5], "when": [1, 2], "user": ["new", "new"]})
+    assert named.update(new).row_ids_.tolist()[0] == "new"
+    with pytest.raises(ValueError, match="repetitions in all: pass duplicates="):
+        ImplicitCompletion(lam=1.0).fit(np.vstack([pairs, pairs[:3]]))
+    counted = ImplicitCompletion(lam=1.0, duplicates="sum").fit(np.vstack([pairs, pairs[:3]]))
+    assert counted._known.max() == 2

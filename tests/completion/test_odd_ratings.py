@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import gramian as gm
-from gramian.completion import ImplicitCompletion, NuclearCompletion
+from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from tests.slow import slow
 
 
@@ -161,3 +161,14 @@ def test_rejects_a_list_of_triples_and_a_series_with_a_message():
 def test_rejects_ratings_whose_squares_vanish():
     with pytest.raises(ValueError, match="entries of the ratings are too small"):
         NuclearCompletion(lam=1.0).fit(([0, 1, 1], [0, 0, 1], [1e-200, 2e-200, 1e-200]))
+
+
+@pytest.mark.parametrize("learner", [NuclearCompletion, MMMF])
+def test_warns_of_triples_in_one_array(learner):
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((12, 8)) < 0.4)
+    triples = np.column_stack([user, item, rng.integers(1, 4, user.size)])
+    with pytest.warns(UserWarning, match=r"matrix of .* rows and 3 columns.* pass .*tuple\(X\.T\)"):
+        learner(lam=10.0, tol=0.1).fit(triples)
+    survey = rng.integers(1, 4, (60, 3)).astype(float)  # a matrix: lines occur repeatedly
+    learner(lam=10.0, tol=0.1).fit(survey)

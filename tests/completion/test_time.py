@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
+from gramian.common import clock
+from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion, _selection
 from gramian.losses import SquaredWithOffsets
 from gramian.losses.thresholds import WithThresholds
 from gramian.methods import quick
@@ -95,3 +96,28 @@ def test_unreached_time_limit_does_not_change_the_fit(learner, ratings):
     assert limited.lam_ == free.lam_ and limited.result_.status is free.result_.status
     pairs = ratings[:2]
     np.testing.assert_array_equal(limited.predict(pairs), free.predict(pairs))
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_small_fit_without_time_skips_the_path(learner, ratings):
+    few = tuple(part[::20] for part in ratings)
+    model = learner(time_limit=1e-6).fit(few)
+    assert model.result_.status is gm.Status.TIME_LIMIT and not hasattr(model, "path_")
+    assert np.all(np.isfinite(model.predict(few[:2])))
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_path_keeps_its_first_value_if_the_time_ends_in_the_next(ratings, monkeypatch):
+    few, plain, seen = tuple(part[::20] for part in ratings), _selection.rough, []
+
+    def ending(*given, **named):
+        seen.append(given)
+        if len(seen) > 12:  # the first value of λ takes ten splits
+            raise clock.TimeUpError
+        return plain(*given, **named)
+
+    monkeypatch.setattr(_selection, "rough", ending)
+    model = NuclearCompletion(time_limit=1e4).fit(few)
+    assert np.isfinite(model.path_.errors).tolist().count(True) == 1
+    assert model.lam_ == model.path_.values[np.isfinite(model.path_.errors)]

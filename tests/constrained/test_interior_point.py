@@ -191,3 +191,14 @@ def test_multipliers_without_a_definite_slack_are_recognised(seed):
     assert result.status.name == "UNATTAINED" and result.certificate.gap is None
     assert result.value == pytest.approx(-1.0, abs=1e-5)
     assert abs(np.sum(result.ray * ((W @ W.T - B) @ result.ray))) < 1e-9
+
+
+def test_says_that_the_infimum_may_not_be_attained():
+    """M₁₁ → 0 needs M₂₂ → ∞, because M₁₂ = 1."""
+    cost, row = np.diag([1.0, 0.0]), np.array([[0.0, 0.5], [0.5, 0.0]])
+    found = gm.minimize(gm.problems.sdp(cost, [row], [1.0]), "clarabel")
+    assert not found.status.converged and found.value < 1e-6
+    assert "infimum may not be attained; a constraint tr M ≤ t" in str(found)
+    bounded = gm.problems.sdp(cost, [row], [1.0], A_ub=[np.eye(2)], b_ub=[1e3])
+    attained = gm.minimize(bounded, "interior-point")
+    assert attained.status is gm.Status.CONVERGED and attained.hint == ""

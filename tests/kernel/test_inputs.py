@@ -1,12 +1,14 @@
 """What kernel learners refuse or take before anything is computed."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
+from gramian.kernel import NPKL, PCP, AutoKernel, InductiveKernel, KernelKMeans, RegPCP
 from tests.slow import slow
 
 LEARNERS = {
@@ -94,3 +96,26 @@ def test_new_samples_far_from_the_origin_find_their_neighbours():
     fitted, near = NPKL().fit(far, PARTIAL), NPKL().fit(far - 1e8, PARTIAL)
     mapped, expected = fitted.transform(far + 0.25), near.transform(far - 1e8 + 0.25)
     np.testing.assert_allclose(mapped @ mapped.T, expected @ expected.T, atol=1e-2)
+
+
+@pytest.mark.parametrize("learner", [AutoKernel(), NPKL(), PCP(), RegPCP()], ids=str)
+def test_says_why_there_are_no_clusters(learner):
+    fitted = clone(learner).fit(X, must_link=[[0, 3]], cannot_link=[[0, 1]])
+    assert not hasattr(fitted, "labels_")
+    with pytest.raises(AttributeError, match="'labels_': there are no clusters: pass n_clusters"):
+        _ = fitted.labels_
+    for call in (fitted.fit_predict, fitted.predict):
+        with pytest.raises(ValueError, match="pass n_clusters"):
+            call(X)
+    with pytest.raises(AttributeError, match=r"no attribute 'labels_'$"):
+        _ = clone(learner).labels_
+    assert pickle.loads(pickle.dumps(fitted)).n_clusters_ is None
+
+
+def test_warns_of_fewer_clusters_than_classes():
+    with pytest.warns(UserWarning, match="n_clusters=2, but y has 3 classes: no clusters satisfy"):
+        assert NPKL(n_clusters=2).fit(X, PARTIAL).n_clusters_ == 2
+    with pytest.warns(UserWarning, match="n_clusters=1, but there are cannot-links"):
+        NPKL(n_clusters=1).fit(X, cannot_link=[[0, 1]])
+    unknown = NPKL().fit(X, np.full(45, -1), must_link=[[0, 3]])
+    assert unknown.n_clusters_ is None

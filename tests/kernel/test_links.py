@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.kernel._links import LABELLED, gather, known_labels
+from gramian.arrays.samples import known_labels
+from gramian.kernel._links import LABELLED, gather
 from gramian.problems.kernel import npkl_to
 
 

@@ -240,8 +240,19 @@ def test_copies_of_different_classes_have_none():
     np.testing.assert_array_equal(fitted.embedding_[:20], fitted.embedding_[150:])
 
 
-def test_continuous_targets_are_ignored():
+def test_warns_that_continuous_targets_are_ignored():
     points, _ = make_blobs(40, random_state=0)
     layout = NeighborLayout(rounds=1, tol=0.1, random_state=0)
-    plain, given = (layout.fit_transform(points, y) for y in (None, points[:, 0]))
+    plain = layout.fit_transform(points)
+    with pytest.warns(UserWarning, match="numbers that are not whole and is ignored"):
+        given = layout.fit_transform(points, points[:, 0])
     np.testing.assert_array_equal(plain, given)
+
+
+@pytest.mark.parametrize("gap", [-1, np.nan, None])
+def test_gaps_in_classes_are_unknown(gap):
+    points, classes = make_blobs(40, random_state=0)
+    layout = NeighborLayout(rounds=1, tol=0.1, random_state=0)
+    expected = layout.fit_transform(points, np.where(classes == 2, -1, classes))
+    named = [gap if c == 2 else int(c) for c in classes]
+    np.testing.assert_array_equal(layout.fit_transform(points, named), expected)

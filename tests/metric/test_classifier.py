@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -11,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramian as gm
-from gramian.metric import KTA, DMLEig, MetricClassifier
+from gramian.metric import KTA, DMLEig, MetricClassifier, MetricRegressor
 
 X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -61,8 +63,25 @@ def test_it_is_saved_with_its_metric(metric, tmp_path):
     )
 
 
-def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="n_neighbors"):
-        MetricClassifier(n_neighbors=0).fit(X, y)
-    with pytest.raises(ValueError, match="weights"):
-        MetricClassifier(metric=KTA(lam=0.1), weights="near").fit(X, y)
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        ("n_neighbors", 0, "n_neighbors must be a whole number of at least 1, got 0"),
+        ("weights", "dist", 'weights must be "uniform" or "distance", got \'dist\''),
+        ("metric", "euclidean", "such as gramian.metric.KTA.*got 'euclidean'.*KNeighborsClass"),
+        ("metric", KTA, "such as gramian.metric.KTA"),
+    ],
+)
+def test_rejects_bad_parameters_before_the_metric_is_fitted(parameter, value, message):
+    model = MetricClassifier().set_params(**{parameter: value})
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "metric_")
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize("model", [MetricClassifier(metric=KTA(lam=0.1)), MetricRegressor()])
+def test_frames_as_output_of_transformers_do_not_matter(model, container):
+    expected = clone(model).fit(X[::4], y[::4]).predict(X)
+    with config_context(transform_output=container):
+        np.testing.assert_array_equal(clone(model).fit(X[::4], y[::4]).predict(X), expected)

@@ -232,3 +232,11 @@ def test_is_compiled(tmp_path, monkeypatch):
     assert not kernels.is_compiled(unused)
     assert unused(1.0) == 2.0
     assert kernels.is_compiled(unused)
+
+
+@pytest.mark.parametrize(("scale", "fault"), [(1e155, "overflow"), (1e-170, "vanish")])
+def test_rejects_samples_whose_squares_overflow_or_vanish(scale, fault):
+    samples = scale * np.random.default_rng(0).standard_normal((60, 3))
+    for queries in (None, samples / scale):
+        with pytest.raises(ValueError, match=rf"entries of X .*: sums of their squares {fault}"):
+            nearest(samples, 3, queries=queries)

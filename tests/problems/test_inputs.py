@@ -195,3 +195,9 @@ def test_entries_of_a_completion_may_come_in_any_order(kind):
     L = rng.standard_normal((12, 3))
     shuffled = made(rng.permutation(rows.size))
     assert shuffled.value(L) == pytest.approx(made(np.arange(rows.size)).value(L), rel=1e-12)
+
+
+@pytest.mark.parametrize("given", [{"C": 1e100}, {"trace": 1e100}, {"weights": 1e100 * np.eye(2)}])
+def test_nearest_rejects_numbers_whose_squares_overflow(given):
+    with pytest.raises(ValueError, match=r"too large .*: sums of their squares overflow; rescale"):
+        problems.nearest(np.eye(2), **given)

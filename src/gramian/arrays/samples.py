@@ -23,7 +23,7 @@ LARGEST, SMALLEST = 1e70, 1e-70
 """Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
 
 SINGLE = 1e15
-"""Largest size whose squares float32 can sum."""
+"""Largest size whose squares float32 can sum; the inverse is the smallest."""
 
 FAR = 100.0
 """Ratio of squared mean to variance above which a column is far from the origin: its products lose
@@ -31,6 +31,9 @@ twice as many digits as this number has."""
 
 PART_LENGTH = 2**20
 """Number of elements that one core processes at a time."""
+
+UNKNOWN = -1
+"""The label of a sample of unknown class."""
 
 BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
@@ -50,7 +53,7 @@ def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
 def ready(X: Any, name: str = "X") -> Any:
     """Validated samples in the form used by the library: squares fit, indices have 32 bits."""
     size = check_size(X, name)
-    if X.dtype == np.float32 and size > SINGLE:
+    if X.dtype == np.float32 and not 1 / SINGLE < size < SINGLE:
         X = X.astype(np.float64)
     return with_short_indices(X)
 
@@ -98,14 +101,14 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
+def check_size(values: Any, name: str, *, least: float = SMALLEST, most: float = LARGEST) -> float:
     """The largest absolute entry; ValueError if sums of powers overflow or underflow."""
     entries = _stored(values) if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
         return 0.0
     size = _largest_size(entries)
-    if LARGEST < size < np.inf or 0 < size < least:
-        fault = ("large", "overflow") if size > LARGEST else ("small", "vanish")
+    if most < size < np.inf or 0 < size < least:
+        fault = ("large", "overflow") if size > most else ("small", "vanish")
         raise ValueError(
             f"the entries of {name} are too {fault[0]} (up to {size:.1e}): sums of their squares "
             f"{fault[1]}; rescale {name}"
@@ -136,7 +139,8 @@ def _stored(matrix: Any) -> NDArray[Any]:
 def check_matrix(matrix: Any, name: str) -> None:
     """Raise ValueError for a mask, or for entries whose squares overflow."""
     refuse_masked(matrix, name)
-    if sp.issparse(matrix) or (isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f"):
+    numbers = isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f"
+    if sp.issparse(matrix) or numbers or isinstance(matrix, float):
         check_size(matrix, name, least=0.0)
 
 
@@ -201,6 +205,48 @@ def refuse_odd_labels(y: Any, name: str = "y") -> None:
             f"{name} mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
             "strings, or all numbers"
         ) from None
+
+
+def known_labels(y: ArrayLike, n: int) -> NDArray[np.integer]:
+    """Labels as 0, 1, …, and −1 if unknown: -1, "", masked, NaN or None."""
+    # Imported here, as in `checked_samples`.
+    from sklearn.utils.validation import check_array, column_or_1d
+
+    given = column_or_1d(y)
+    if given.shape != (n,):
+        raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
+    there = np.flatnonzero(~_gaps(y, given))
+    found = _alike(given[there])
+    if found.dtype.kind == "f":
+        check_array(found.reshape(-1, 1), input_name="y", ensure_min_samples=0)
+        if np.any(found != np.round(found)):
+            raise ValueError("Unknown label type: y must be labels, -1 where unknown, got numbers "
+                             "that are not whole")  # fmt: skip
+    known = found != UNKNOWN if found.dtype.kind in "iufb" else ~np.isin(found, ["-1", ""])
+    labels = np.full(n, UNKNOWN, dtype=np.intp)
+    labels[there[known]] = np.unique(found[known], return_inverse=True)[1]
+    return labels
+
+
+def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of labels that are masked, NaN, or None or NA among Python objects."""
+    gaps = np.zeros(given.size, dtype=bool)
+    if isinstance(y, np.ma.MaskedArray):
+        gaps |= np.ma.getmaskarray(y).ravel()
+    if given.dtype.kind == "f":
+        gaps |= np.isnan(given)
+    if given.dtype == object:
+        gaps |= np.array([is_missing(label) for label in given.tolist()], dtype=bool)
+    return gaps
+
+
+def _alike(labels: NDArray[Any]) -> NDArray[Any]:
+    """Python objects as strings if one of them is a string, as numbers if all are."""
+    if labels.dtype != object:
+        return labels
+    some = labels.tolist()
+    words = any(isinstance(label, str) for label in some)
+    return np.array([str(label) for label in some] if words else some)
 
 
 def is_missing(value: Any) -> bool:

@@ -156,9 +156,14 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         elif self.lam != "auto":
             start = Start(float(self.lam), None, None, self._offsets(ratings))
         elif ratings.size < LEAST_RATINGS or (self.biases and ratings.flat):
-            start = Start(self._guess(ratings), None, None, self._offsets(ratings))
+            start = self._guessed(ratings)
         else:
-            start = by_folds(self, ratings)
+            try:
+                start = by_folds(self, ratings)
+            except clock.TimeUpError:
+                if clock.interrupted():
+                    raise
+                start = self._guessed(ratings)
         problem = self._problem(ratings, start.lam, start.offsets)
         limit = self.time_limit
         if limit is not None:  # the time that is left, for one step at least
@@ -167,6 +172,10 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
             self, problem, start.factor, rank=self.rank, time_limit=limit, tol=self._tolerance
         )
         return Solved(result, problem, start)
+
+    def _guessed(self, ratings: Ratings) -> Start:
+        """The start without held-out entries."""
+        return Start(self._guess(ratings), None, None, self._offsets(ratings))
 
     def _sweeps_pay(self, ratings: Ratings) -> bool:
         """Whether a fit starts with sweeps: the optimum is not as cheap, and the host computes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -152,7 +153,8 @@ def pair_columns(pairs: Any) -> tuple[Any, Any]:
         return rows, cols
     table = np.asarray(pairs)
     if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}")
+        one = ": one pair is [(row, column)]" if table.shape == (2,) else ""
+        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}{one}")
     return table[:, 0], table[:, 1]
 
 
@@ -165,7 +167,40 @@ def read(estimator: Any, X: Any, weights: Any = None, *, reset: bool = True) -> 
             estimator, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan", reset=reset,
         )  # fmt: skip
+        if reset and _look_like_triples(X):
+            warnings.warn(
+                f"X is read as a matrix of {X.shape[0]} rows and 3 columns, all entries known: if "
+                "its lines are (row, column, rating), pass three arrays, tuple(X.T)",
+                stacklevel=4,
+            )
     return gather(X, duplicates=estimator.duplicates, weights=weights)
+
+
+def _look_like_triples(X: Any) -> bool:
+    """Whether a matrix of three columns has pairs of whole numbers that rarely occur twice."""
+    if sp.issparse(X) or X.shape[1] != 3 or X.shape[0] < 10 or np.isnan(X).any():
+        return False
+    ids = X[:, :2]
+    whole = bool(np.all((ids >= 0) & (ids == np.round(ids))))
+    return whole and 2 * len(np.unique(ids, axis=0)) > len(ids)
+
+
+def is_log(X: Any) -> bool:
+    """Whether X holds actions without values: two arrays, or a table of two columns of ids."""
+    if isinstance(X, tuple):
+        return len(X) == 2
+    if is_table(X):
+        return X.shape[1] == 2 and all(kind.kind not in "fc" for kind in X.dtypes)
+    if sp.issparse(X) or np.ndim(X) != 2:
+        return False
+    table = np.asarray(X)
+    return table.shape[1] == 2 and table.dtype.kind not in "fc"
+
+
+def with_ones(log: Any) -> Any:
+    """Actions without values as triples of row, column and 1."""
+    rows, cols = pair_columns(log)
+    return rows, cols, np.ones(len(rows))
 
 
 def has_own_ids(X: Any) -> bool:

@@ -142,14 +142,20 @@ def by_folds(model: Any, ratings: Ratings) -> Start:
 
     def error(lam: float) -> float:
         """The mean over the splits: the first λ by those within the time, any other by all."""
-        errors = [folds[0].error(lam)]
-        for fold in folds[1:]:
-            if enough():
+        errors: list[float] = []
+        for fold in folds:
+            if errors and enough():
                 break
-            errors.append(fold.error(lam))
-        first = not found
+            try:
+                errors.append(fold.error(lam))
+            except clock.TimeUpError:
+                if clock.interrupted() or not (errors or found):
+                    raise
+                break
+        if found and len(errors) < len(folds):
+            return np.inf
         found[lam] = host(folds[0].factor)
-        return float(np.mean(errors)) if first or len(errors) == len(folds) else np.inf
+        return float(np.mean(errors))
 
     held_out = sum(fold.test.size for fold in folds)
     path = falling(guess, error, enough, measure=model._measure, held_out=held_out)

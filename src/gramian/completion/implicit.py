@@ -15,6 +15,7 @@ from gramian.completion._canonical import Canonical
 from gramian.completion._fold_in import Updating
 from gramian.completion._items import Blend, ItemWeights
 from gramian.completion._ratings import Ratings
+from gramian.completion._reading import are_names, is_log, is_table, plain, with_ones
 from gramian.completion._recommender import Factorization, Offsets, Ranking
 from gramian.completion._selection import Judged, Solved
 from gramian.estimators.parameters import with_parameters
@@ -61,7 +62,9 @@ class ImplicitCompletion(Updating, Completion):
         s. "auto" is the one of 0, 0.25, 0.5 and 0.75 whose recommendations of the entries held
         out for λ have the largest nDCG, and 0 if none are held out.
     alpha : float
-        α: the additional weight of known entries. Entries r_ij must be above 0.
+        α: the additional weight of known entries. Entries r_ij must be above 0; they are 1 if `fit`
+        is given rows and columns only, a log of actions: (rows, cols), a frame or an array of two
+        columns. Actions that occur repeatedly need ``duplicates="sum"``.
     weight_power, rank, duplicates, tol, solver, max_iter, time_limit, random_state, progress :
         As in `NuclearCompletion`.
     device : None or "cpu"
@@ -104,6 +107,19 @@ class ImplicitCompletion(Updating, Completion):
 
     _problem_name, _measure = "implicit_completion", "1 − nDCG of entries"
 
+    def _ratings(self, X: Any, weights: Any = None) -> Ratings:
+        X = plain(X)
+        if not is_log(X):
+            return super()._ratings(X, weights)
+        ratings = super()._ratings(with_ones(X), weights)
+        if is_table(X) and are_names(X.columns) and X.columns.is_unique:
+            self.columns_ = tuple(X.columns)
+        return ratings
+
+    def _named(self, X: Any, count: int) -> Any:
+        X = super()._named(X, 2 if count == 3 and is_log(plain(X)) else count)
+        return with_ones(X) if count == 3 and is_log(X) else X
+
     def evaluate(self, X: Any, *, k: int = 10, relevant: float | None = None) -> dict[str, float]:
         """Quality of the first k recommendations of each row, for entries not in the fit.
 
@@ -127,8 +143,9 @@ class ImplicitCompletion(Updating, Completion):
         if np.any(ratings.values <= 0):
             bad = float(ratings.values[np.argmax(ratings.values <= 0)])
             raise ValueError(
-                f"ImplicitCompletion needs entries above 0 (counts of actions), got {bad:g}: "
-                "leave such entries out, or use NuclearCompletion for ratings"
+                f"ImplicitCompletion needs entries above 0 (counts of actions), got {bad:g}: leave "
+                "such entries out (of a table of counts by scipy.sparse.csr_array(X), whose zeros "
+                "are unknown), or use NuclearCompletion for ratings"
             )
 
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:

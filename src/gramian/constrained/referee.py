@@ -18,7 +18,12 @@ from gramian.constrained.dual import Repair
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.constrained.polish import polished
-from gramian.constrained.rays import proves_infeasible, proves_unattained, proves_unbounded
+from gramian.constrained.rays import (
+    MIN_INFEASIBLE_TRACE,
+    proves_infeasible,
+    proves_unattained,
+    proves_unbounded,
+)
 from gramian.constrained.registry import Method
 from gramian.methods.base import MIN_SMALL_RESIDUALS, Settings, Step
 from gramian.objectives import LowerBound
@@ -45,6 +50,11 @@ PROMISING_GAP_IN_TOLERANCES = 2.0
 
 MARGIN_GAP_FRACTION = 0.2
 """Fraction of the allowed gap that a margin of the dual may cost."""
+
+GROWN = (
+    "M has grown far beyond the right-hand sides of the constraints, so the infimum may not be "
+    "attained; a constraint tr M ≤ t, with t as large as is reasonable, makes it attained"
+)
 
 PROVED_STATUSES = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
 """Statuses decided by a proof."""
@@ -306,7 +316,12 @@ class ConstrainedReferee:
         if self.best is not None:
             least = self.best.lambda_min if bound is None else 0.0
             errors = dimacs_errors(self.model, image, y if bound is None else bound.dual, least)
-        return Outcome(factor, certificate, status, dual, self._ray(status), errors)
+        hint = GROWN if status not in PROVED_STATUSES and self._grown(found) else ""
+        return Outcome(factor, certificate, status, dual, self._ray(status), errors, hint)
+
+    def _grown(self, factor: Array) -> bool:
+        """Whether M is far larger than the right-hand sides require."""
+        return float(np.sum(factor**2)) >= MIN_INFEASIBLE_TRACE * max(1.0, self.model.right)
 
     def _final(self) -> tuple[Array, Array, LowerBound | None]:
         """The final factor, its multipliers, and the best dual point."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric
 
-from gramian.arrays.samples import with_short_indices
+from gramian.arrays.samples import UNKNOWN, known_labels, with_short_indices
 from gramian.common import clock
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
@@ -21,15 +22,22 @@ from gramian.estimators import plotting
 from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
+from gramian.estimators.row_names import row_names
 from gramian.graph import canonical_order, neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._held_out import HeldOutLinks, unit_rows
-from gramian.kernel._links import UNKNOWN, Links, gather, known_labels, row_names
+from gramian.kernel._links import Links, gather
 from gramian.neighbours import nearest
 from gramian.problem import Problem
 from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
+
+
+OF_CLUSTERS = ("labels_", "cluster_centers_", "links_met_")
+"""Attributes of a fit with a known number of clusters."""
+
+NO_CLUSTERS = "there are no clusters: pass n_clusters, or labels y with all classes, to the fit"
 
 
 @with_parameters
@@ -86,7 +94,8 @@ class LinkedKernel(
             Or the affinities or the Laplacian of the samples, depending on `affinity`.
         y : labels of shape (n_samples,), −1 or NaN if unknown, optional
         must_link, cannot_link : index pairs of shape (p, 2), optional
-            Integers number the samples from 0; strings are labels of the index of the frame X.
+            Integers number the samples from 0, also for a frame with an index of other integers;
+            strings are labels of the index of the frame X.
         links : sparse matrix of shape (n_samples, n_samples), optional
             A positive entry is a must-link, a negative one a cannot-link, with its absolute value
             as weight. Or index pairs of shape (p, 2) with `targets` and `weights`.
@@ -121,9 +130,9 @@ class LinkedKernel(
 
     def fit_predict(self, X: Any, y: ArrayLike | None = None, **links: Any) -> NDArray[np.integer]:
         """Learn the kernel and return the clusters of the samples."""
-        self.fit(X, y, **links)
-        self._check_clusters()
-        labels: NDArray[np.integer] = self.labels_
+        if self.n_clusters is None and y is None:
+            raise ValueError(NO_CLUSTERS)
+        labels: NDArray[np.integer] = self.fit(X, y, **links).labels_
         return labels
 
     def add_links(
@@ -212,6 +221,11 @@ class LinkedKernel(
         titles = ("the graph alone", type(self).__name__)
         return plotting.before_and_after(places, (before, clusters), titles, some)
 
+    def __getattr__(self, name: str) -> Any:
+        of_clusters = name in OF_CLUSTERS and vars(self).get("n_clusters_", 0) is None
+        why = f": {NO_CLUSTERS}" if of_clusters else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
+
     # --- fitting -----------------------------------------------------------------------
 
     def _accepted(self, links: Links) -> Links:
@@ -230,7 +244,7 @@ class LinkedKernel(
         self._choose_shrinkage(judged)
         self._n_features_out = self.kernel_factor_.shape[1]
         self.constraint_violation_ = self.links_.violation(self.kernel_factor_)
-        for name in ("labels_", "cluster_centers_", "links_met_"):
+        for name in OF_CLUSTERS:
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.n_clusters_ is not None:
             self._cluster()
@@ -281,22 +295,26 @@ class LinkedKernel(
         return X
 
     def _number_of_clusters(self, y: ArrayLike | None, n: int) -> int | None:
-        if self.n_clusters is not None:
-            count = whole_number(self.n_clusters, "n_clusters")
-            if count > n:
-                raise ValueError(f"n_clusters={count}, but there are {n} samples")
-            return count
-        if y is None:
-            return None
-        labels = known_labels(y, n)
-        return int(np.unique(labels[labels != UNKNOWN]).size)
+        classes = None if y is None else int(known_labels(y, n).max(initial=UNKNOWN)) + 1
+        if self.n_clusters is None:
+            return classes or None
+        count = whole_number(self.n_clusters, "n_clusters")
+        if count > n:
+            raise ValueError(f"n_clusters={count}, but there are {n} samples")
+        least = max(classes or 1, 2 if len(self.links_.cannot) else 1)
+        if count < least:
+            why = f"y has {classes} classes" if classes == least else "there are cannot-links"
+            warnings.warn(
+                f"n_clusters={count}, but {why}: no clusters satisfy all links", stacklevel=3
+            )
+        return count
 
     def _k_means(self) -> KMeans:
         return KMeans(self.n_clusters_, n_init=10, random_state=for_sklearn(self.random_state))
 
     def _check_clusters(self) -> None:
         if self.n_clusters_ is None:
-            raise ValueError("pass n_clusters, or labels y that determine the number of classes")
+            raise ValueError(NO_CLUSTERS)
 
     def _places(self) -> Array:
         if self.affinity != "nearest_neighbors":

@@ -10,18 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array
 
-from gramian.arrays.samples import is_missing, real_numbers, refuse_masked
+from gramian.arrays.samples import UNKNOWN, known_labels, real_numbers, refuse_masked
 from gramian.common.storage import storable
+from gramian.estimators.row_names import numbered
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.reductions.merge import Merge
 
 Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]
-
-UNKNOWN = -1
-"""The label of a sample of unknown class."""
 
 LABELLED, PARTNERS = 300, 20
 """Number of labelled samples up to which all their pairs are linked; beyond, the number of random
@@ -103,9 +101,9 @@ def gather(
     random pairs are drawn, in this `order` of the samples.
     """
     parts = [
-        _hard(_numbered(must_link, names, "must_link"), n, 1.0, "must_link"),
-        _hard(_numbered(cannot_link, names, "cannot_link"), n, 0.0, "cannot_link"),
-        _given(_numbered(links, names, "links"), targets, weights, n),
+        _hard(numbered(must_link, names, "must_link"), n, 1.0, "must_link"),
+        _hard(numbered(cannot_link, names, "cannot_link"), n, 0.0, "cannot_link"),
+        _given(numbered(links, names, "links"), targets, weights, n),
         _from_labels(y, n, np.arange(n) if order is None else order),
     ]
     pairs, wanted, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -118,36 +116,6 @@ def gather(
     found = _once(n, pairs, wanted, counts, called)
     _refuse_contradictions(found, called)
     return found
-
-
-def row_names(X: Any) -> NDArray[Any] | None:
-    """The string labels of the index of a frame, or None."""
-    if not (hasattr(X, "index") and hasattr(X, "columns")):
-        return None
-    labels = list(X.index)
-    return np.array(labels) if labels and all(isinstance(k, str) for k in labels) else None
-
-
-def _numbered(pairs: Any, names: NDArray[Any] | None, name: str) -> Any:
-    """Pairs of labels converted to indices; pairs of integers are unchanged."""
-    if pairs is None or sp.issparse(pairs) or isinstance(pairs, np.ma.MaskedArray):
-        return pairs
-    table = np.asarray(pairs)
-    words = table.dtype.kind not in "iufb" and table.size > 0
-    if not (words and all(isinstance(label, str) for label in table.ravel().tolist())):
-        return pairs
-    if names is None:
-        raise ValueError(
-            f"{name} has labels like {table.ravel()[0]!r}, and X is no frame with such an index: "
-            "pass a frame, or the numbers of its rows"
-        )
-    place = {label: row for row, label in enumerate(names.tolist())}
-    if len(place) < names.size:
-        raise ValueError(f"{name} has labels, and the index of X has some twice: make it unique")
-    for label in table.ravel().tolist():
-        if label not in place:
-            raise ValueError(f"{name} has {label!r}, which is not in the index of X")
-    return np.vectorize(place.__getitem__)(table)
 
 
 def _hard(pairs: ArrayLike | None, n: int, target: float, name: str) -> tuple[Pairs, Array, Array]:
@@ -225,24 +193,6 @@ def _from_labels(y: ArrayLike | None, n: int, order: Pairs) -> tuple[Pairs, Arra
     return table.astype(np.intp), same.astype(float), np.ones(len(table))
 
 
-def known_labels(y: ArrayLike, n: int) -> Pairs:
-    """Labels as 0, 1, …, and −1 if unknown: -1, "", masked, NaN or None."""
-    given = column_or_1d(y)
-    if given.shape != (n,):
-        raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
-    there = np.flatnonzero(~_gaps(y, given))
-    found = _alike(given[there])
-    if found.dtype.kind == "f":
-        check_array(found.reshape(-1, 1), input_name="y", ensure_min_samples=0)
-        if np.any(found != np.round(found)):
-            raise ValueError("Unknown label type: y must be labels, -1 where unknown, got numbers "
-                             "that are not whole")  # fmt: skip
-    known = found != UNKNOWN if found.dtype.kind in "iufb" else ~np.isin(found, ["-1", ""])
-    labels = np.full(n, UNKNOWN, dtype=np.intp)
-    labels[there[known]] = np.unique(found[known], return_inverse=True)[1]
-    return labels
-
-
 def renamed(labels: Pairs, order: Pairs) -> Pairs:
     """The classes numbered by first occurrence in an order of the samples."""
     known = order[labels[order] != UNKNOWN]
@@ -250,27 +200,6 @@ def renamed(labels: Pairs, order: Pairs) -> Pairs:
     number = np.full(int(names.max(initial=0)) + 1, UNKNOWN)
     number[names[np.argsort(first)]] = np.arange(names.size)
     return np.where(labels == UNKNOWN, UNKNOWN, number[labels])
-
-
-def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of labels that are masked, NaN, or None or NA among Python objects."""
-    gaps = np.zeros(given.size, dtype=bool)
-    if isinstance(y, np.ma.MaskedArray):
-        gaps |= np.ma.getmaskarray(y).ravel()
-    if given.dtype.kind == "f":
-        gaps |= np.isnan(given)
-    if given.dtype == object:
-        gaps |= np.array([is_missing(label) for label in given.tolist()], dtype=bool)
-    return gaps
-
-
-def _alike(labels: NDArray[Any]) -> NDArray[Any]:
-    """Python objects as strings if one of them is a string, as numbers if all are."""
-    if labels.dtype != object:
-        return labels
-    some = labels.tolist()
-    words = any(isinstance(label, str) for label in some)
-    return np.array([str(label) for label in some] if words else some)
 
 
 def _drawn(labels: Pairs, known: Pairs) -> Pairs:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh
+from gramian.arrays.samples import UNKNOWN, known_labels
 from gramian.bounds import certify
 from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SHARE, or_auto, or_none
 from gramian.estimators.fitting import principal, settle, solve, validated
@@ -20,7 +21,7 @@ from gramian.estimators.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_vot
 from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order
 from gramian.kernel._held_out import FEWEST, FOLDS, MANY
-from gramian.kernel._links import UNKNOWN, known_labels, renamed
+from gramian.kernel._links import renamed
 from gramian.kernel.kernel_kmeans import feature_map
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel

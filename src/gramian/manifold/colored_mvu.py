@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
@@ -65,7 +66,9 @@ class ColoredMVU(MVU):
 def side_information(y: ArrayLike) -> Array:
     """Y centred and at unit scale: one-hot labels, or standardised numbers."""
     refuse_odd_labels(y)
-    values = np.asarray(y)
+    values = np.asarray(y.toarray() if sp.issparse(y) else y)
+    if values.dtype.kind in "fiu" or values.ndim != 1:
+        values = check_array(values, ensure_2d=False, dtype=None, input_name="y")
     if values.ndim == 1 and type_of_target(values) != "continuous":
         _, classes = np.unique(values, return_inverse=True)
         Y = np.eye(int(classes.max()) + 1)[classes]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_consistent_length
 
 from gramian.arrays.places import host, moved, place
-from gramian.arrays.samples import class_indices
+from gramian.arrays.samples import known_labels
 from gramian.bounds import UNKNOWN, certify, certify_image
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE
@@ -163,14 +162,10 @@ class NeighborLayout(Unfolding):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             Or distances or a graph, depending on `metric`.
         y : classes of shape (n_samples,), optional
-            −1 if unknown. Continuous targets are ignored.
+            −1 or NaN if unknown. Numbers that are not whole are ignored, with a warning.
         """
         X = self._samples(X)
-        classes = y is not None and not type_of_target(y).startswith("continuous")
-        side = _one_hot(y) if classes else None
-        if side is not None:
-            check_consistent_length(X, side)
-        fitted: NeighborLayout = self._fit(X, side)
+        fitted: NeighborLayout = self._fit(X, None if y is None else _one_hot(y, X.shape[0]))
         return fitted
 
     def _joined_by(self, X: Any) -> str:
@@ -299,17 +294,18 @@ class NeighborLayout(Unfolding):
         return placed, np.mean(1 - affinities(squares), axis=1)
 
 
-def _one_hot(y: Any) -> Array:
-    """A row for each sample with 1 at its class; zeros if the class is −1."""
-    kind = type_of_target(y)
-    if kind not in ("binary", "multiclass"):
-        raise ValueError(
-            f"Unknown label type: {kind}. y must hold classes, -1 where unknown: divide numbers "
-            "into groups first, or omit y"
+def _one_hot(y: Any, n: int) -> Array | None:
+    """A row for each of n samples with 1 at its class, or zeros; None if y holds no classes."""
+    numbers = np.asarray(y)
+    if numbers.dtype.kind == "f" and np.any(numbers[np.isfinite(numbers)] % 1 != 0):
+        warnings.warn(
+            "y holds numbers that are not whole and is ignored: the map uses classes only. Divide "
+            "y into groups (numpy.digitize), or colour the map by it with plot(y)",
+            stacklevel=3,
         )
-    names, classes = class_indices(y)
-    found = np.eye(names.size)[classes]
-    return found if names.dtype.kind in "USO" else found * (names != -1)
+        return None
+    classes = known_labels(y, n)
+    return np.eye(max(int(classes.max()) + 1, 1))[classes] * (classes >= 0)[:, None]
 
 
 def _majority(side: Array) -> Indices:

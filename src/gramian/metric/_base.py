@@ -20,6 +20,7 @@ from gramian.estimators import plotting
 from gramian.estimators.fitting import settle, solve, sweeps_for
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
+from gramian.estimators.row_names import numbered, row_names
 from gramian.metric._few_columns import at_rank, of_columns
 from gramian.metric._input import (
     NAMES,
@@ -199,6 +200,7 @@ class MetricLearner(
         self._forget("classes_", "threshold_", "same_values_", "moments_", "seen_")
         if X is not None:
             refuse_masked(X, "X")
+            given = numbered(given, row_names(X), NAMES[width])
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
             self._sweeps = sweeps_for(X)
             return tuples(given, ready(X), width)

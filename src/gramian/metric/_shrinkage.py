@@ -305,6 +305,7 @@ class TripletFits(ShrunkLearner):
         Parameters
         ----------
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
+            Strings are labels of the index of the frame X.
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
         samples, indices = self._tripled(triplets, X)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramian.arrays.errstate import OwnErrstate, under_own_errstate
 from gramian.arrays.samples import refuse_masked
+from gramian.estimators.row_names import numbered, row_names
 from gramian.maps import PairDistances
 from gramian.metric._input import blocks, marks, tuples, vectors
 
@@ -43,11 +44,13 @@ class Verification(OwnErrstate):
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, n_features), or (n_pairs, 2) indices of samples in X
+            Strings are labels of the index of the frame X.
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
         check_is_fitted(self)
         if X is not None:
             refuse_masked(X, "X")
+            pairs = numbered(pairs, row_names(X), "pairs")
             X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
             self._check_width(X.shape[1], "X")
             X, indices = tuples(pairs, X, 2)

@@ -187,19 +187,20 @@ class ClassCollapse(Update):
         check_class_sizes(classes, self.classes_, 1)
         X, classes, _, _ = self._in_order(X, classes)
         span, order = by_keys(principal_view(X, type(self).__name__))
-        samples, classes = span.X, classes[order]
+        unit = _power_of_2(span.X)  # squares of the samples neither overflow nor vanish in float32
+        samples, classes = span.X / unit, classes[order]
         k = min(self.n_components or samples.shape[1], samples.shape[1])
         self.ridge_ = self._chosen_ridge(samples, classes, k)
         batches = _Batches.of(samples, classes)
         given = self._start(span.matrix)
         starts = starting_maps(moments(samples, classes), k)
-        starts += [] if given is None else [of_columns(given, k)]
+        starts += [] if given is None else [of_columns(unit * given, k)]
         L = self._descended(batches, self.ridge_, starts, MOST_STEPS)
         with clock.grace():
             result = self._compared(batches, L, started)
         result = replace(result, seconds=clock.elapsed(started))
         gram = Dense(samples.T @ samples, lower=0.0)
-        self._finish(result, result.factor, gram, span.matrix)
+        self._finish(result, result.factor / unit, gram, span.matrix)
         return self
 
     def _chosen_ridge(self, samples: Array, classes: Indices, k: int) -> float:
@@ -277,3 +278,9 @@ class ClassCollapse(Update):
             route=("lbfgs",),
             started=started,
         )
+
+
+def _power_of_2(X: Array) -> float:
+    """A power of 2 near the root mean square of the entries, 1 if all are 0."""
+    size = float(np.sqrt(np.mean(np.square(X, dtype=float)))) if X.size else 0.0
+    return 2.0 ** int(np.frexp(size)[1])

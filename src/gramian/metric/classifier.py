@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.arrays.samples import refuse_masked
 from gramian.certificate import Certificate
-from gramian.common.parameters import whole_number
+from gramian.common.parameters import COUNT, one_of
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.metric._input import labelled_rows, plain_labels
@@ -67,6 +67,8 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
     n_neighbors: int = 3
     weights: str = "uniform"
 
+    _rules: ClassVar = {"n_neighbors": COUNT, "weights": one_of("uniform", "distance")}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -80,16 +82,23 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,), −1 if unknown
         """
-        k = whole_number(self.n_neighbors, "n_neighbors")
-        self.metric_ = (AutoMetric() if self.metric is None else clone(self.metric)).fit(X, y)
+        self._check_parameters()
+        metric = AutoMetric() if self.metric is None else self.metric
+        if isinstance(metric, type) or not hasattr(metric, "transform"):
+            raise ValueError(
+                "metric must be a metric learner such as gramian.metric.KTA(), or None, got "
+                f"{metric!r}: for a fixed metric use sklearn.neighbors.KNeighborsClassifier"
+            )
+        self.metric_ = clone(metric).fit(X, y)
         self.n_features_in_ = self.metric_.n_features_in_
         names = getattr(self.metric_, "feature_names_in_", None)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             self.feature_names_in_ = names
-        mapped, classes = self.metric_.transform(X), np.asarray(plain_labels(y)).ravel()
+        mapped, classes = self._of_metric(X), np.asarray(plain_labels(y)).ravel()
         known = labelled_rows(classes)
-        self.neighbours_ = KNeighborsClassifier(min(k, int(known.sum())), weights=self.weights)
+        k = min(self.n_neighbors, int(known.sum()))
+        self.neighbours_ = KNeighborsClassifier(k, weights=self.weights)
         self.neighbours_.fit(mapped[known], classes[known])
         self.classes_ = self.neighbours_.classes_
         return self
@@ -126,4 +135,8 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         refuse_masked(X, "X")
         kinds = [np.float64, np.float32]
         validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
-        return self.metric_.transform(X)
+        return self._of_metric(X)
+
+    def _of_metric(self, X: Any) -> Array:
+        """The samples mapped by the metric, also if scikit-learn is set to return frames."""
+        return np.asarray(self.metric_.transform(X))

@@ -107,6 +107,7 @@ class LinearSeparation(PartialFit):
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, n_features), or (n_pairs, 2) indices of samples in X
+            Strings are labels of the index of the frame X.
         same : booleans or ±1 of shape (n_pairs,)
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """

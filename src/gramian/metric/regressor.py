@@ -15,7 +15,7 @@ from sklearn.base import (
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian.arrays.samples import naming_text, refuse_masked
+from gramian.arrays.samples import check_size, naming_text, refuse_masked
 from gramian.common import clock
 from gramian.common.parameters import COUNT, TOLERANCE, one_of
 from gramian.estimators.candidates import candidate_path
@@ -118,10 +118,12 @@ class MetricRegressor(
         """
         self._check_parameters()
         refuse_masked(X, "X")
+        _refuse_names(y)
         with naming_text(X):
             X, numbers = validate_data(
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
             )
+        check_size(X, "X")
         self.__dict__.pop("path_", None)
         order = np.lexsort((numbers, *X.T))  # the fit does not depend on the order
         X, targets = X[order], np.asarray(numbers, dtype=float)[order]
@@ -149,7 +151,7 @@ class MetricRegressor(
 
     def predict(self, X: Any) -> Array:
         """The mean target of the nearest samples."""
-        mapped = self.transform(X)
+        mapped = np.asarray(self.transform(X))  # scikit-learn may be set to return frames
         k = min(self.n_neighbors, len(self.targets_))
         near = KNeighborsRegressor(k, weights=self.weights).fit(self.mapped_, self.targets_)
         return np.asarray(near.predict(mapped))
@@ -214,6 +216,16 @@ class MetricRegressor(
         k = min(self.n_neighbors, len(among))
         near = nearest(among, k, queries=held).indices
         return np.asarray((y[split.reference][near].mean(axis=1) - y[split.held]) ** 2)
+
+
+def _refuse_names(y: Any) -> None:
+    """Raise ValueError for masked targets, names of classes and dates."""
+    refuse_masked(y, "y")
+    values = np.asarray(y)
+    text = values.dtype == object and any(isinstance(one, str) for one in values.ravel().tolist())
+    if text or values.dtype.kind in "USmM":
+        found = "text" if text or values.dtype.kind in "US" else "dates"
+        raise ValueError(f"y must hold numbers, got {found}: MetricClassifier learns from classes")
 
 
 def _problem(samples: Array, y: Array, kind: str, units: float) -> Problem:

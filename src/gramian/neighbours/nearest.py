@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.places import Place, place
-from gramian.arrays.samples import far_means, shifted, with_short_indices
+from gramian.arrays.samples import check_size, far_means, shifted, with_short_indices
 from gramian.common import clock
 from gramian.common.memory import check_memory
 from gramian.neighbours import _approximate, _plain, _tree
@@ -26,6 +26,9 @@ load numba and its kernels."""
 SEARCHED, MIN_DEVICE_SAMPLES = 8, 1024
 """Copies of each sample on a device during a search (itself, a query, both centred), and the
 smallest number of samples that must fit."""
+
+LARGEST = 1e150
+"""Size of entries whose squares neither overflow nor, if they are as small, underflow."""
 
 FULL, SMALL = 0.3, 20_000_000
 """Density above which CSR is searched as a dense array, and the number of elements up to which it
@@ -78,6 +81,8 @@ def nearest(
     """
     alone = queries is None
     X, queries = _alike(X, X if alone else queries)
+    for samples in [X] if alone else [X, queries]:
+        check_size(samples, "X", least=1 / LARGEST, most=LARGEST)
     marks = _marks(X, queries, alone, apart)
     clock.phase(f"the neighbours of {queries.shape[0]:,} samples")
     _check_enough(marks, k)

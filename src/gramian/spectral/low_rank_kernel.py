@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian.arrays.samples import refuse_masked, varying_columns
+from gramian.arrays.samples import check_size, naming_text, refuse_masked, varying_columns
 from gramian.common.parameters import ABOVE_ZERO, COUNT
 from gramian.estimators.kernel_functions import kernel_values
 from gramian.estimators.parameters import with_parameters
@@ -200,9 +200,11 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _validated(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.kernel == "precomputed"
         refuse_masked(X, "X")
-        X = validate_data(
-            self, X, reset=reset, accept_sparse=False if precomputed else "csr", dtype=np.float64
-        )
+        sparse = False if precomputed else "csr"
+        with naming_text(X):
+            X = validate_data(self, X, reset=reset, accept_sparse=sparse, dtype=np.float64)
+        if not precomputed:
+            check_size(X, "X")
         if precomputed and reset and X.shape[0] != X.shape[1]:
             raise ValueError(f"a precomputed kernel must be a square matrix, got shape {X.shape}")
         return X

@@ -19,7 +19,7 @@ from gramian.certificate import Certificate
 from gramian.completion import NuclearCompletion
 from gramian.kernel import NPKL
 from gramian.manifold import MVU
-from gramian.metric import KTA, ClassCollapse
+from gramian.metric import KTA, ClassCollapse, MetricClassifier, MetricRegressor
 from gramian.result import History
 
 X, y = load_iris(return_X_y=True)
@@ -255,6 +255,35 @@ def test_what_is_no_model_has_no_page(tmp_path):
 def test_a_pipeline_reports_by_its_last_step(tmp_path):
     model = make_pipeline(StandardScaler(), KTA()).fit(X, y)
     assert model[-1].report(tmp_path / "x.html", model[:-1].transform(X), y).exists()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MetricClassifier(metric=KTA(lam=1e-3)),
+        make_pipeline(StandardScaler(), MetricClassifier(metric=KTA(lam=1e-3))),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_classifier_reports_on_its_metric(model, tmp_path):
+    text = gm.report(model.fit(X, NAMES), tmp_path / "x.html", X, NAMES).read_text("utf-8")
+    for title in ("Did it help?", "Two leading directions", "Confusion matrix"):
+        assert f"<h2>{title}</h2>" in text
+
+
+def test_regressor_reports_its_choice_and_its_neighbours(tmp_path):
+    model = MetricRegressor().fit(X[::3, :3], X[::3, 3])
+    text = model.report(tmp_path / "x.html", X[::3, :3], X[::3, 3]).read_text("utf-8")
+    for part in ("<h2>Held-out error</h2>", "<h2>Two leading directions</h2>", "R² after"):
+        assert part in text
+    with pytest.raises(ValueError, match="a number for each sample"):
+        model.report(tmp_path / "x.html", X[::3, :3], NAMES[::3])
+
+
+@pytest.mark.parametrize("learner", [KTA(lam=1e-3), MetricClassifier(metric=KTA(lam=1e-3))])
+def test_rejects_labels_of_other_samples(learner, tmp_path):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[150, 50\]"):
+        learner.fit(X, y).report(tmp_path / "x.html", X, y[:50])
 
 
 # --- in a browser ----------------------------------------------------------------------

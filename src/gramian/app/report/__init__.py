@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from gramian.app.report.families import family_sections
 from gramian.app.report.page import Section, page_path, write_page
@@ -36,6 +37,7 @@ from gramian.arrays.errstate import under_own_errstate
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold._base import Unfolding
+from gramian.metric import MetricClassifier
 from gramian.metric._base import MetricLearner
 from gramian.result import Result
 from gramian.spectral import TopEigen
@@ -52,13 +54,14 @@ def report(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
 
     Parameters
     ----------
-    thing : Result, several Results of one problem, TopEigen, or a fitted estimator
+    thing : Result, several Results of one problem, TopEigen, or a fitted estimator or pipeline
         The methods `report` of results and estimators call this function.
     path : str or Path
         The page, `.html`; an existing file is replaced only if it is a page of gramian.
     X, y : samples and labels, optional
-        A metric shows how it maps them; an embedding is coloured by y, and shows X under the
-        pointer if it contains images, of shape (n_samples, height, width).
+        A metric, also that of a `MetricClassifier` or `MetricRegressor`, shows how it maps them; an
+        embedding is coloured by y, and shows X under the pointer if it contains images, of shape
+        (n_samples, height, width).
     """
     if isinstance(thing, TopEigen):
         return report_eigen(thing, path)
@@ -107,12 +110,17 @@ def report_estimator(
     Without a verdict one is computed, by further fits to few samples or ratings.
     """
     check_is_fitted(estimator)
+    check_consistent_length(X, y)
     path = page_path(path)
-    verdict = verdict or _found(estimator, X, y)
+    if isinstance(estimator, Pipeline):
+        X = X if X is None else estimator[:-1].transform(X)
+        estimator = estimator[-1]
+    learner = estimator.metric_ if isinstance(estimator, MetricClassifier) else estimator
+    verdict = verdict or _found(learner, X, y)
     sections = [] if verdict is None else [judgement(verdict)]
     results = [estimator.result_] if hasattr(estimator, "result_") else []
     sections += [opening(result, estimator.certificate_) for result in results]
-    sections += [*more, *family_sections(estimator, X, y)]
+    sections += [*more, *family_sections(learner, X, y)]
     sections += [convergence(results), spectrum(results)] if results else []
     sections.append(settings(estimator))
     title = f"gramian: {type(estimator).__name__}"

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, r2_score
 
 from gramian.app.report import figures
 from gramian.app.report.page import Section, confusion, facts, figure, side_by_side, table
@@ -20,7 +20,9 @@ from gramian.estimators.plotting import flat, turned_to
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold import NeighborLayout
 from gramian.manifold._base import Unfolding
+from gramian.metric import MetricRegressor
 from gramian.metric._base import MetricLearner
+from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
@@ -34,6 +36,9 @@ def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
     """The sections for an estimator of a family; none for others."""
     if isinstance(estimator, MetricLearner):
         own = [] if X is None or y is None else _metric(estimator, X, np.asarray(y))
+        return [*_evidence(estimator), *own]
+    if isinstance(estimator, MetricRegressor):
+        own = [] if X is None or y is None else _regression(estimator, X, np.asarray(y))
         return [*_evidence(estimator), *own]
     if isinstance(estimator, Unfolding):
         return _unfolding(estimator, X if are_images(X) else None, y)
@@ -92,6 +97,19 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
         Section("Two leading directions", side_by_side(*places)),
         Section("Confusion matrix", facts(errors) + f"<p>{note}</p>" + side_by_side(*counts)),
     ]
+
+
+def _regression(model: MetricRegressor, X: Any, y: NDArray[Any]) -> list[Section]:
+    if y.dtype.kind not in "iufb" or y.ndim != 1:
+        raise ValueError(f"y must hold a number for each sample, got shape {y.shape} of {y.dtype}")
+    plain, scores, places = np.asarray(X, dtype=float), {}, []
+    for title, Z in (("before", plain), ("after", model.transform(X))):
+        near = nearest(Z, min(model.n_neighbors, len(Z) - 1)).indices
+        scores[f"R² {title}"] = float(r2_score(y, y[near].mean(axis=1)))
+        drawn = turned_to(two_directions(Z), two_directions(plain))
+        places.append(figure(figures.points(drawn, color=y, title=title)))
+    note = f"Each sample is predicted by its {model.n_neighbors} nearest other samples."
+    return [Section("Two leading directions", side_by_side(*places) + facts(scores) + note)]
 
 
 def _in_rows(Z: Any, y: NDArray[Any]) -> Array:

@@ -1,0 +1,56 @@
+"""Rows of a data frame given by the labels of its index."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+
+def row_names(X: Any) -> NDArray[Any] | None:
+    """The labels of the index of a frame if they are strings, or integers other than 0, 1, …, n."""
+    if not (hasattr(X, "index") and hasattr(X, "columns")):
+        return None
+    labels = list(X.index)
+    if labels and all(isinstance(label, str) for label in labels):
+        return np.array(labels)
+    index = np.asarray(X.index)
+    shifted = index.dtype.kind in "iu" and not np.array_equal(index, np.arange(index.size))
+    return index if shifted else None
+
+
+def numbered(given: Any, names: NDArray[Any] | None, name: str) -> Any:
+    """Tuples of labels converted to row numbers; row numbers are unchanged.
+
+    `names` are those of `row_names`. Integers are row numbers, also for an index of integers: a
+    warning says so.
+    """
+    if given is None or sp.issparse(given) or isinstance(given, np.ma.MaskedArray):
+        return given
+    table = np.asarray(given)
+    integers = names is not None and names.dtype.kind in "iu"
+    if integers and table.size and table.ndim == 2 and table.dtype.kind in "iu":
+        warnings.warn(
+            f"{name} holds row numbers, counted from 0, but the index of X is not 0, 1, 2, …: "
+            f"row 0 has the label {names[0]}. If {name} holds labels, convert them by "
+            "X.index.get_indexer(…); X.reset_index(drop=True) silences this warning",
+            stacklevel=5,
+        )
+    words = table.dtype.kind not in "iufb" and table.size > 0
+    if not (words and all(isinstance(label, str) for label in table.ravel().tolist())):
+        return given
+    if names is None or integers:
+        raise ValueError(
+            f"{name} has labels like {table.ravel()[0]!r}, and X is no frame with such an index: "
+            "pass a frame, or the numbers of its rows"
+        )
+    place = {label: row for row, label in enumerate(names.tolist())}
+    if len(place) < names.size:
+        raise ValueError(f"{name} has labels, and the index of X has some twice: make it unique")
+    for label in table.ravel().tolist():
+        if label not in place:
+            raise ValueError(f"{name} has {label!r}, which is not in the index of X")
+    return np.vectorize(place.__getitem__)(table)
