@@ -6,9 +6,11 @@ import pytest
 import gramian as gm
 from gramian.losses import SoftMin, Squared
 from gramian.maps import Entries, PairDistances
+from gramian.methods.base import Settings
 from gramian.objectives import Composite
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.papers import biconvex
+from gramian.papers.agd import agd
 from tests.cases import BY_NAME, CASES, EDGES, N
 from tests.slow import slow
 
@@ -136,3 +138,22 @@ def test_descent_on_the_factor_keeps_the_rank_asked_for(name):
     assert result.rank == 2
     values = result.history["value"]
     assert values[-1] < values[0]
+
+
+def test_agd_extrapolates_by_nesterovs_weights():
+    """L⁺ = P − ∂F/∂P/η at P = L + ((t − 1)/t⁺)(L − L⁻), t⁺ = ½(1 + √(1 + 4t²)), BiS §IV."""
+    problem = gm.problems.quadratic(np.diag(np.geomspace(0.1, 1.0, 8)), None, -np.eye(8))
+    objective = problem.objective
+    L = before = np.random.default_rng(0).standard_normal((8, 2))
+    run = agd(problem, L, Settings(None, 0.0, np.random.default_rng(0)), check=1000)
+    value, t, weight = next(run).value, 1.0, 0.0
+    for _ in range(10):
+        P = L + weight * (L - before)
+        step = next(run)
+        assert step.value < value  # otherwise the momentum is reset
+        moved = P - step.trace["step"] * objective.gradient_factor(objective.image(P))
+        np.testing.assert_allclose(step.factor, moved, rtol=1e-12, atol=1e-14)
+        before, L, value = L, step.factor, step.value
+        t, last = 0.5 * (1 + np.sqrt(1 + 4 * t * t)), t
+        weight = (last - 1) / t
+    assert weight > 0.7
