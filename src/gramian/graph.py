@@ -39,9 +39,6 @@ Indices = NDArray[np.integer]
 
 CONNECT = ("error", "mst", "components")
 
-REFINED = 3
-"""Number of rounds that distinguish points with rows of equal norm."""
-
 FACTORED = 20_000
 """Number of points above which a Laplacian is not factored: its fill-in can grow quadratically."""
 
@@ -58,9 +55,8 @@ WAVES_SHARE = 0.5
 SHIFT = 1e-6
 """The shift of a shift-inverted Laplacian, relative to its mean diagonal entry."""
 
-FEW_RESTARTS, WIDE, DENSE = 100, 160, 3000
-"""Restarts of a short Krylov space, the size of the next one, and the number of points up to which
-all eigenvalues are computed if that fails, too."""
+DENSE = 3000
+"""Number of points up to which all eigenvalues are computed if Lanczos does not converge."""
 
 
 @storable
@@ -225,8 +221,8 @@ def canonical_order(X: Any) -> Indices:
 
     Random draws and splits in this order do not depend on the numbering of the rows. The order is
     invariant to translation, scaling and rotation of samples: it is computed from inner products of
-    the centred rows, first their squared norms k and then ⟨x_i, Σ_j √k_j x_j⟩, which distinguishes
-    rows of equal norm.
+    the centred rows, first their squared norms k and then, three times, ⟨x_i, Σ_j √k_j x_j⟩, which
+    distinguishes rows of equal norm.
     """
     rows: Any = sp.csr_array(X, dtype=float) if sp.issparse(X) else np.asarray(X, dtype=float)
     mean = np.ravel(np.asarray(rows.mean(axis=0)))
@@ -238,7 +234,7 @@ def canonical_order(X: Any) -> Indices:
         key = np.einsum("ij,ij->i", rows, rows)
     unit = float(np.mean(np.abs(key))) or 1.0
     key = key / unit
-    for _ in range(REFINED):
+    for _ in range(3):
         v = np.sqrt(np.abs(key))
         along = rows.T @ v - float(np.sum(v)) * mean
         key = key + (rows @ along - float(mean @ along)) / (unit * rows.shape[0])
@@ -310,10 +306,10 @@ def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Ar
     converge. Then a larger space, and for small graphs a full decomposition, is used.
     """
     n = L.shape[0]
-    wide = {"ncv": min(n, max(WIDE, 4 * count)), "tol": 1e-10}
+    wide = {"ncv": min(n, max(160, 4 * count)), "tol": 1e-10}
     factor = splu(sp.csc_array(L - shift * sp.eye_array(n)), **SYMMETRIC)
     inverse = in_time(L.shape, factor.solve)
-    for way in ({"maxiter": FEW_RESTARTS}, wide):
+    for way in ({"maxiter": 100}, wide):
         try:
             found = eigsh(L, count, sigma=shift, v0=start, OPinv=inverse, **way)
             return cast(tuple[Array, Array], found)

@@ -21,15 +21,16 @@ from scipy import sparse
 from gramian.arrays import _neighbour_kernels as kernels
 from gramian.arrays._kernels import is_compiled
 from gramian.arrays.samples import BLOCK, row_squares
-from gramian.arrays.threads import blas_threads_for, cores
+from gramian.arrays.threads import PARTS_PER_THREAD, blas_threads_for, cores
 from gramian.common import clock
 
 Array = NDArray[np.floating[Any]]
 Indices = NDArray[np.integer[Any]]
 
-ROUNDING, UNDERFLOW = 2.0**-24, 2.0**-120
+FLOAT32 = np.finfo(np.float32)
+ROUNDING, UNDERFLOW = float(FLOAT32.eps) / 2, 64 * float(FLOAT32.tiny)
 
-EXACT = 2**22
+EXACT = 0.25 / ROUNDING
 """Squared norm up to which integers are exact in float32: sums of four of them are below 2²⁴."""
 
 SIDE = 496
@@ -37,9 +38,6 @@ SIDE = 496
 
 POOL = 32
 """Size of a pool in addition to three candidates for each neighbour."""
-
-BLOCKS_PER_THREAD = 4
-"""Blocks of samples per thread; in a round each block has one partner."""
 
 FEW = 4
 """Threads up to which every product is used for both samples. With more threads, rounds of short
@@ -183,7 +181,7 @@ def search(
         side = SearchSide.of(moved, frame, marks[0][order], order)
         with blas_threads_for(1):
             task = _Search(side, side, frame, k)
-            if threads > FEW and side.n < SIDE * BLOCKS_PER_THREAD * threads:
+            if threads > FEW and side.n < SIDE * PARTS_PER_THREAD * threads:
                 task.beside_references(threads)
             else:
                 task.beside_themselves(threads)
@@ -246,7 +244,7 @@ class _Search:
     def beside_themselves(self, threads: int) -> None:
         """Each tile once: blocks in rounds, in each of which no two threads share a block."""
         n = self.left.n
-        count = min(-(-n // SIDE), BLOCKS_PER_THREAD * threads)
+        count = min(-(-n // SIDE), PARTS_PER_THREAD * threads)
         length = SIDE * -(-n // (SIDE * count))
         blocks = list(_cut(0, n, length))
         _run(self._inside, [(block,) for block in blocks], threads)

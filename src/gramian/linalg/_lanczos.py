@@ -19,10 +19,6 @@ from gramian.common import clock
 Array = NDArray[np.float64]
 RandomState = int | np.random.Generator | None
 
-OUTER_ITERATIONS = 500
-"""Default limit on the iterations of a method (restarts, Newton steps)."""
-_PROBE_STEPS = 6
-"""Products of the Lanczos run before the first iteration."""
 _MIX_RANGE = (1e-4, 1e-1)
 """Bounds on the random part of a starting vector, relative to the given part."""
 LOOK = 20
@@ -264,8 +260,8 @@ class Probe:
 
 
 def probe(operator: CountedOperator, start: Array) -> Probe:
-    """Run a few steps of Lanczos and return the leading Ritz vector."""
-    basis = LanczosBasis(start, min(_PROBE_STEPS, operator.size), operator.precision)
+    """Run six steps of Lanczos and return the leading Ritz vector."""
+    basis = LanczosBasis(start, min(6, operator.size), operator.precision)
     while not basis.full:
         basis.extend(operator(basis.last))
     values, vectors = basis.ritz()

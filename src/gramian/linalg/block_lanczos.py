@@ -12,14 +12,12 @@ from gramian.arrays.places import beside, host, namespace, place_of, side_by_sid
 from gramian.linalg._lanczos import Array, CountedOperator, Operator
 from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
 
-_DENSE_SHARE = 4
 _BASIS_NUMBERS = 2**27
 """Largest number of elements of a basis (1 GiB), unless k pairs need more."""
 _LONG_BASIS = (600, 20)
 """Vectors kept before a restart: a constant, or a multiple of the number of pairs."""
 _UNSEEN_GROWTH = 1.12
 _SLOWEST_GROWTH = 1.03
-_MAX_PRODUCTS = 100_000
 _TELLS_COPIES = 1e-5
 """With larger residuals many eigenvalues could coincide, and the search for multiple eigenvalues
 would cost more than smaller residuals do."""
@@ -55,7 +53,8 @@ def block_lanczos(
     block : number b of random vectors to start with.
     tol : the residuals relative to the norm of A as estimated from the basis. It is raised to the
         precision of the products, and for several pairs lowered to 1e-5.
-    max_products : largest number of products with a vector; the residuals state the accuracy.
+    max_products : largest number of products with a vector, default 100,000; the residuals state
+        the accuracy.
     max_basis : vectors kept before a restart; by default limited by 1 GiB and by efficiency.
     random_state : seed or generator of the random start.
     """
@@ -63,7 +62,7 @@ def block_lanczos(
     n = counted.size
     if not 1 <= k <= n:
         raise ValueError(f"k must be between 1 and {n}, got {k}")
-    if n <= DENSE_ORDER or _DENSE_SHARE * k >= n:
+    if n <= DENSE_ORDER or 4 * k >= n:
         return dense_pairs(counted, k)
     if k > 1:
         tol = min(tol, _TELLS_COPIES)
@@ -71,7 +70,7 @@ def block_lanczos(
     search = _Search(
         counted,
         max(tol / 2, counted.precision),  # pairs combined from two searches are less accurate
-        max_products or _MAX_PRODUCTS,
+        max_products or 100_000,
         longest,
         np.random.default_rng(random_state),
     )

@@ -18,6 +18,7 @@ from scipy.linalg.lapack import dtrtri
 
 from gramian.arrays.threads import blas_threads_for
 from gramian.linalg.svec import smat, svec, triangle, with_square
+from gramian.linalg.tolerances import ZERO
 
 Array = NDArray[np.floating]
 
@@ -29,12 +30,6 @@ ACCURACY = 1e-12
 
 KEPT = 5
 """Number of last iterates returned."""
-
-FARTHEST = 1e10
-"""Trace, relative to the first, at which the problem is considered unbounded."""
-
-FLATTEST = 1e-24
-"""Relative curvature below which it is rounding error and does not determine the scale of S."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ def cone_path(
 
 def _states(H: Array, c: Array, state: _State, within: Slice | None) -> Iterator[_State]:
     yield state
-    far = FARTHEST * float(np.trace(state.X))
+    far = float(np.trace(state.X)) / ZERO  # a larger trace counts as unbounded
     for _ in range(ITERATIONS):
         slope = H @ svec(state.X) + c
         gap, residual = _errors(c, slope, state, within)
@@ -135,7 +130,8 @@ def _scale(H: Array, order: int) -> Array:
     largest = float(np.max(bend, initial=0.0))
     if largest <= 0:
         return np.ones(order)
-    return np.where(bend > FLATTEST * largest, np.maximum(bend, 1e-300), largest) ** -0.25
+    # A curvature is a square: if it is smaller, it is a rounding error.
+    return np.where(bend > ACCURACY**2 * largest, np.maximum(bend, 1e-300), largest) ** -0.25
 
 
 def _start(H: Array, c: Array, order: int, within: Slice | None) -> _State:

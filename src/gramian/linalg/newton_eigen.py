@@ -13,7 +13,6 @@ import numpy as np
 
 from gramian.arrays.places import host, norm
 from gramian.linalg._lanczos import (
-    OUTER_ITERATIONS,
     Array,
     CountedOperator,
     EigenPair,
@@ -28,8 +27,6 @@ _MAX_REFRESH = 5
 """Restarts from a new product after the updated images have drifted."""
 _LOOSEST_FORCING = 0.1
 """Largest relative residual of an inner solve."""
-_CG_STEPS = 200
-"""Largest number of products of one inner solve."""
 _BASIS_SIZE = 20
 """Largest number of vectors of one basis."""
 _LEAST_NEW_PART = 1e-3
@@ -98,7 +95,7 @@ def minimise(
         return operator.pair(found.vector, tol, reach)
     centred = Centred.around(operator, found)
     iterate = Iterate(found.vector, centred.shift(found.vector, found.image))
-    left = OUTER_ITERATIONS if max_iter is None else max_iter
+    left = 500 if max_iter is None else max_iter
     for _ in range(_MAX_REFRESH):
         while left > 0 and iterate.residual > _target(centred, iterate, tol, reach):
             goal = _target(centred, iterate, tol, reach) / iterate.residual
@@ -153,7 +150,7 @@ def _direction(centred: Centred, v: Array, image: Array, forcing: float) -> tupl
     def hessian(d: Array) -> Array:
         return 2.0 * v * (v @ d) + square * d - centred(d)
 
-    found = conjugate_gradient(hessian, right, steps=min(_CG_STEPS, v.size), tol=forcing)
+    found = conjugate_gradient(hessian, right, steps=v.size, tol=forcing)
     d, hessian_d = found.x, right - found.residual
     return d, 2.0 * v * (v @ d) + square * d - hessian_d
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.arrays.places import namespace, precision
+from gramian.linalg.tolerances import ROUNDING
 from gramian.maps.base import (
     ROUNDINGS,
     Floats,
@@ -24,9 +25,6 @@ from gramian.maps.stack import Stack
 
 MIN_BLOCK_ROWS = 24
 """Rows from which a full block is tested for rank one."""
-
-RANK_ONE_RTOL = 1e-13
-"""Relative tolerance of its entries as s·vvᵀ: rounding error only."""
 
 
 class Squares(LinearMap):
@@ -112,9 +110,8 @@ def rank_one(row: sparse.csr_array, n: int) -> RankOne | None:
         return None
     column = block[:, pivot] / np.sqrt(abs(top))
     sign = float(np.sign(top))
-    if np.max(np.abs(block - sign * np.outer(column, column))) > RANK_ONE_RTOL * np.max(
-        np.abs(block)
-    ):
+    off = np.abs(block - sign * np.outer(column, column))
+    if np.max(off) > ROUNDING * np.max(np.abs(block)):
         return None
     vector = np.zeros(n)
     vector[live] = column

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.arrays.samples import BLOCK
 from gramian.common import clock
 from gramian.neighbours import _plain
 
@@ -18,9 +19,6 @@ Indices = NDArray[np.integer]
 FEATURES = {5: 1000, 8: 50_000}
 """Number of features up to which a tree is faster than brute force, with the smallest number of
 samples for which this holds."""
-
-AT_ONCE = 8192
-"""Queries between two checks of the time limit."""
 
 SPARE, MORE = 3, 6
 """Neighbours requested beyond k to detect ties, and the factor by which this number grows if the
@@ -55,12 +53,12 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 
 
 def _near(tree: Any, queries: Any, count: int) -> Indices:
-    """The nearest neighbours of the tree, in blocks of queries."""
+    """The nearest neighbours of the tree, with a check of the time limit between blocks."""
     near = np.empty((queries.shape[0], count), dtype=np.intp)
-    for start in range(0, queries.shape[0], AT_ONCE):
+    for start in range(0, queries.shape[0], BLOCK):
         if start:  # one block is short: no check of the time limit
             clock.check()
-        rows = slice(start, start + AT_ONCE)
+        rows = slice(start, start + BLOCK)
         found = tree.query(queries[rows], count, workers=_workers())[1]
         near[rows] = found.reshape(-1, count)
     return near

@@ -23,8 +23,6 @@ EXACT_ORDER = 1500
 PATIENCE = 60.0
 """Default time limit in seconds of the factorisations of one proof."""
 
-PROVED = 0.0
-
 INVERSE_STEPS = 30
 
 Solve = Callable[[Array], Array]
@@ -38,7 +36,7 @@ class Bottom:
     value: float
     how: str
     """eigenvalues, Cholesky, sparse Cholesky, span, blocks, Gershgorin or Lanczos."""
-    miss: float = PROVED
+    miss: float = 0.0
     """Bound on the probability that an eigenvalue lies below; 0 for a proof, 1 for a guess."""
     vector: Array | None = None
     """An approximate eigenvector, or None."""
@@ -47,7 +45,7 @@ class Bottom:
 
     @property
     def proved(self) -> bool:
-        return self.miss == PROVED
+        return self.miss == 0
 
     def lowered(self, share: float) -> Bottom:
         """The bound minus `share` of its absolute value."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import beside, column_squares, host, namespace, norm
 from gramian.common import clock
 from gramian.linalg import ritz_pairs
-from gramian.proofs.base import Bottom, place_of_matrix, typical_size
+from gramian.proofs.base import UNIT, Bottom, place_of_matrix, typical_size
 
 Array = NDArray[np.floating]
 
@@ -23,9 +23,6 @@ on them."""
 
 HALVINGS = 40
 """Bisection steps for the smallest sufficient bound on the complement."""
-
-STARTS = 2
-"""Number of random starts."""
 
 COARSE = 1e-3
 """Sufficient relative accuracy of a negative eigenvalue."""
@@ -39,15 +36,8 @@ MIN_DEFLATED_LENGTH = 1e-5
 MAX_DEFLATED_RESIDUAL = 1e-3
 """Largest residual of a deflated Ritz vector, as a fraction of the spread of the spectrum."""
 
-START_RTOL = 1e-8
-"""Relative size below which the part of a start orthogonal to the columns is rounding error."""
-
 MAX_MISS = 1e-6
 """Sufficiently small probability of having missed an eigenvalue."""
-
-SEEDING, DIGITS = 16, 1000
-"""Number of entries of a product that determine the random seed, and the inverse of the relative
-precision to which they are rounded."""
 
 LEAST, MOST = 60, 480
 """Smallest and largest number of products per start."""
@@ -144,7 +134,7 @@ def estimated(
     *,
     deadline: float = np.inf,
     start: Any = None,
-    starts: int = STARTS,
+    starts: int = 2,
     most: int = MOST,
     chance: bool = True,
     known: Any = None,
@@ -181,8 +171,8 @@ def estimated(
     for given in runs:
         look = _Look(wanted, deadline, floor, miss_by, split)
         first = split.beside(place.normal(rng, (matrix.order,)) if given is None else given)
-        if given is not None and not norm(first) > START_RTOL * norm(given):
-            continue
+        if given is not None and not norm(first) > UNIT**0.5 * norm(given):
+            continue  # the part orthogonal to the columns is rounding error
         found = ritz_pairs(split, 2, steps=most, v0=first, enough=look)
         lowest, rest = -float(found.values[0]), float(found.residuals[0])
         if lowest - rest < best - residual or best == np.inf:
@@ -230,12 +220,12 @@ class _Look:
 
 
 def _seed(matrix: Any) -> int:
-    """A hash of a few digits of a product with the matrix, insensitive to rounding errors."""
+    """A hash of three digits of a few entries of a product, insensitive to rounding errors."""
     place = place_of_matrix(matrix)
     image = matrix @ place.put(np.random.default_rng(2).standard_normal(matrix.order))
-    few = host(image[:SEEDING])
+    few = host(image[:16])
     scale = float(np.max(np.abs(few), initial=0.0)) or 1.0
-    return zlib.crc32(np.rint(DIGITS * (few / scale)).astype(np.int64).tobytes())
+    return zlib.crc32(np.rint(1000 * (few / scale)).astype(np.int64).tobytes())
 
 
 def _miss(order: int, steps: int, share: float) -> float:

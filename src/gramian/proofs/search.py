@@ -13,7 +13,7 @@ from gramian.common import clock
 from gramian.proofs.base import EXACT_ORDER, PATIENCE, Bottom, Form, place_of_matrix, typical_size
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, definite_in, dense_seconds
-from gramian.proofs.estimate import COARSE, estimated
+from gramian.proofs.estimate import COARSE, MOST, estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.sparse import DENSE, SparseForm
 
@@ -22,9 +22,9 @@ Array = NDArray[np.floating]
 TRIALS = 6
 """Largest number of factorisations of one proof; usually three."""
 
-GUESS, DEVICE_GUESS = 120, 480
-"""Lanczos products of the initial estimate, on the host and on a device, where products are cheap
-relative to a factorisation and a good estimate saves one."""
+GUESS = 120
+"""Lanczos products of the initial estimate on the host. A device uses `MOST`: there products are
+cheap relative to a factorisation, and a good estimate saves one."""
 
 STEP_GROWTH = 16.0
 """Factor of the distance below the estimate after a failed factorisation."""
@@ -82,7 +82,7 @@ def lowest(
     wanted = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
         return estimated(matrix, wanted, deadline=deadline, start=start, known=known)
-    most = GUESS if place_of_matrix(matrix).is_host else DEVICE_GUESS
+    most = GUESS if place_of_matrix(matrix).is_host else MOST
     guess = estimated(
         matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False,
         known=known,

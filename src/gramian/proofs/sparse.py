@@ -18,7 +18,7 @@ from gramian.arrays.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimi
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
 from gramian.proofs.base import PATIENCE, UNIT, Factor, Solve, inverse_lanczos
-from gramian.proofs.dense import dense_seconds
+from gramian.proofs.dense import FLOPS, dense_seconds
 
 Array = NDArray[np.floating]
 
@@ -38,22 +38,19 @@ SHALLOW = 6
 DENSE_RATE = 3e9
 """n³ divided by the seconds of a sparse factorisation with full fill-in (order 1,800: 2 s)."""
 
-NONZERO, RATE = 2.5e-7, 8e9
-"""Approximate seconds per nonzero of a sparse factor, and operations per second; within 40 % for
-1,000 to 6,000 digits and a Swiss roll. Counts are used instead of measured times so that decisions
-do not depend on the load of the machine."""
+NONZERO = 2.5e-7
+"""Approximate seconds per nonzero of a sparse factor, in addition to those of its operations;
+within 40 % for 1,000 to 6,000 digits and a Swiss roll. Counts are used instead of measured times so
+that decisions do not depend on the load of the machine."""
 
 DENSE = 5000
 """Order up to which a dense factorisation (200 MB) is faster than a sparse one with fill-in: for
 order 2,000 SuperLU takes 1.6 s on one core, LAPACK 0.3 s. Beyond it trial factorisations decide."""
 
-FILLED = 3.0
-"""Exponent of the order in the time of a factorisation with full fill-in."""
-
 
 def _seconds_of(factor: Any) -> float:
     heights = np.diff(factor.L.indptr).astype(float)
-    return NONZERO * float(heights.sum()) + 2.0 * float(heights @ heights) / RATE
+    return NONZERO * float(heights.sum()) + 2.0 * float(heights @ heights) / FLOPS
 
 
 class SparseForm:
@@ -109,7 +106,7 @@ class SparseForm:
             pattern, int(np.argmax(degree)), directed=False, return_predecessors=False
         )
         shifted = sp.csr_array(pattern + sp.diags_array(2.0 * pattern.sum(axis=1)))
-        size, taken, growth = TRIAL, 0.0, GROWTH**FILLED
+        size, taken, growth = TRIAL, 0.0, GROWTH**3.0  # with full fill-in, the time is cubic
         while size < near.size and (taken == 0 or growth * taken < min(LONGEST, clock.left())):
             if taken * growth ** np.log2(GROWTH * self.order / size) > PATIENCE:
                 break  # beyond most time limits a rough estimate suffices

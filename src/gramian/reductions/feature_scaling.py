@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from gramian.certificate import Certificate
 from gramian.linear_constraints import Constraint
 from gramian.maps import Rows, inner_products, rows_of
+from gramian.maps.rows import MAX_NUMBERS
 from gramian.objectives import Linear
 from gramian.problem import Problem
 from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
 
-ORDER, NUMBERS = 200, 20_000_000
-"""Largest order that is scaled, and largest number of entries of the rows."""
+ORDER = 200
+"""Largest order that is scaled."""
 
 UNEVEN = 64.0
 """Ratio of the largest to the smallest entry of D from which the program is scaled."""
@@ -58,7 +59,7 @@ def feature_scaling(problem: Problem) -> FeatureScaling:
     if not isinstance(objective, Linear) or problem.order > ORDER:
         return FeatureScaling(problem)
     rows = rows_of(problem.bounds.map)
-    if rows is None or rows.matrix.shape[0] * float(problem.order) ** 2 > NUMBERS:
+    if rows is None or rows.matrix.shape[0] * float(problem.order) ** 2 > MAX_NUMBERS:
         return FeatureScaling(problem)
     C = objective.C.dense()
     d = _units(rows, C)
