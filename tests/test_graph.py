@@ -136,7 +136,7 @@ def test_eigenvectors_without_factorisation_agree(limit, weighted, monkeypatch):
     values, vectors = smoothest(P, 5)
     monkeypatch.setattr(f"gramian.graph.{limit}", 300)
     monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
-    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    monkeypatch.setattr("gramian.maps.whitened.FILL", 1000)
     rough, waves = smoothest(P, 5)
     np.testing.assert_allclose(rough, values, rtol=1e-3)
     np.testing.assert_allclose(np.abs(np.sum(waves * vectors, axis=0)), 1.0, atol=1e-2)
@@ -151,7 +151,7 @@ def test_no_factorisation_with_fill_in(monkeypatch):
     P = neighbor_graph(np.random.default_rng(0).normal(size=(500, 20)), 6).laplacian()
     monkeypatch.setattr("gramian.graph.TRIED", 300)
     monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
-    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    monkeypatch.setattr("gramian.maps.whitened.FILL", 1000)
     monkeypatch.setattr("gramian.graph.eigsh", refused)
     np.testing.assert_allclose(smoothest(P, 2)[0], np.linalg.eigvalsh(P.toarray())[1:3], rtol=1e-3)
 

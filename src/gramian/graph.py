@@ -30,6 +30,7 @@ from gramian.common.storage import storable
 from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest, squared_distances
+from gramian.objectives.matrices import DENSE_ORDER
 from gramian.proofs.sparse import SparseForm
 
 __all__ = ["Graph", "neighbor_graph", "normalized_laplacian", "smoothest"]
@@ -54,9 +55,6 @@ WAVES_SHARE = 0.5
 
 SHIFT = 1e-6
 """The shift of a shift-inverted Laplacian, relative to its mean diagonal entry."""
-
-DENSE = 3000
-"""Number of points up to which all eigenvalues are computed if Lanczos does not converge."""
 
 
 @storable
@@ -314,7 +312,7 @@ def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Ar
             found = eigsh(L, count, sigma=shift, v0=start, OPinv=inverse, **way)
             return cast(tuple[Array, Array], found)
         except ArpackNoConvergence:
-            if way is wide and n > DENSE:
+            if way is wide and n > DENSE_ORDER:
                 raise
     values, vectors = np.linalg.eigh(L.toarray())
     return values[:count], vectors[:, :count]
@@ -327,7 +325,7 @@ def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
     """
     n, left = L.shape[0], clock.left()
     # A sparse factorisation cannot be interrupted.
-    timed = left < clock.ENDLESS and n > DENSE
+    timed = left < clock.ENDLESS and n > DENSE_ORDER
     late = timed and UNDERRATED * SparseForm(L).seconds > left
     easy = n <= min(TRIED, FACTORED) and not late
     if easy or connected_components(L, directed=False)[0] > 1:

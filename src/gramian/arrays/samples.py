@@ -19,7 +19,8 @@ from gramian.arrays.threads import in_parts
 
 Array = NDArray[np.floating]
 
-LARGEST, SMALLEST = 1e70, 1e-70
+LARGEST = 1e70
+SMALLEST = 1 / LARGEST
 """Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
 
 SINGLE = 1e15
@@ -28,9 +29,6 @@ SINGLE = 1e15
 FAR = 100.0
 """Ratio of squared mean to variance above which a column is far from the origin: its products lose
 twice as many digits as this number has."""
-
-PART_LENGTH = 2**20
-"""Number of elements that one core processes at a time."""
 
 BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
@@ -116,16 +114,14 @@ def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
 def _largest_size(entries: NDArray[Any]) -> float:
     """The largest |x|, in parallel over parts of a long array; NaN if there is one."""
     flat = entries.reshape(-1) if entries.flags.c_contiguous else entries
-    parts = max(1, -(-len(flat) // PART_LENGTH)) if flat.ndim == 1 else 1
-    ends = np.zeros((parts, 2))
+    ends: list[float] = []
 
     def take(first: int, last: int) -> None:
-        for part in range(first, last):
-            some = flat[part * PART_LENGTH : (part + 1) * PART_LENGTH] if parts > 1 else flat
-            ends[part] = float(some.max()), -float(some.min())
+        some = flat[first:last]
+        ends.extend((float(some.max()), -float(some.min())))
 
-    in_parts(take, parts, flat.size)
-    return float(ends.max())
+    in_parts(take, len(flat), flat.size)
+    return float(np.max(ends))
 
 
 def _stored(matrix: Any) -> NDArray[Any]:

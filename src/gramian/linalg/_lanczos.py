@@ -19,8 +19,6 @@ from gramian.common import clock
 Array = NDArray[np.float64]
 RandomState = int | np.random.Generator | None
 
-_MIX_RANGE = (1e-4, 1e-1)
-"""Bounds on the random part of a starting vector, relative to the given part."""
 LOOK = 20
 """Products between two checks of the stopping criterion."""
 
@@ -282,7 +280,7 @@ def starting_vector(
 
     Without the random part, a v0 orthogonal to the leading eigenvector is a saddle point of f
     (and spans an invariant Krylov space) that the methods cannot leave. The part is √tol, larger
-    than tol so that another eigenvector is not accepted at once.
+    than tol so that another eigenvector is not accepted at once, and between 1e-4 and 0.1.
     """
     noise = place.normal(np.random.default_rng(random_state), (n,))
     noise /= norm(noise)
@@ -294,7 +292,7 @@ def starting_vector(
     length = norm(given)
     if length == 0.0:
         return noise
-    mixed: Array = given / length + float(np.clip(np.sqrt(tol), *_MIX_RANGE)) * noise
+    mixed: Array = given / length + float(np.clip(np.sqrt(tol), 1e-4, 0.1)) * noise
     return mixed
 
 

@@ -10,9 +10,9 @@ from gramian.linalg.tolerances import MAX_STEPS
 
 Array = NDArray[np.floating]
 
-DAMPING, LONG = 1e-3, 1e3
-"""Diagonal shift of a singular Hessian, relative to its trace, and the largest length of the
-resulting step."""
+DAMPING = 1e-3
+"""Diagonal shift of a singular Hessian, relative to its trace; the resulting step is at most as long
+as its inverse."""
 
 
 def bilateral(
@@ -96,7 +96,7 @@ def _far_descent(
     steepest = p / max(float(np.max(np.abs(p))), 1e-300)
     unit = np.clip(s - steepest, lower, upper) - s
     damped = box_quadratic(Q + DAMPING * np.trace(Q) * np.eye(2), p, lower - s, upper - s)
-    if damped is not None and 0 < np.max(np.abs(damped)) < LONG:
+    if damped is not None and 0 < np.max(np.abs(damped)) < 1 / DAMPING:
         unit = damped
     length, value = 1.0, restriction.value(s + unit)
     while length < UNBOUNDED_STEP:

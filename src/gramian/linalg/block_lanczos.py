@@ -21,7 +21,6 @@ _SLOWEST_GROWTH = 1.03
 _TELLS_COPIES = 1e-5
 """With larger residuals many eigenvalues could coincide, and the search for multiple eigenvalues
 would cost more than smaller residuals do."""
-_FEW_ROWS = 3
 _CHOLESKY_IS_SAFE = 0.03
 """Ratio below which the squared condition number would affect the orthogonality."""
 
@@ -224,7 +223,7 @@ class _Basis:
     def _cleared(self, rows: Array) -> Array:
         """The rows orthogonalised against Q."""
         basis = self._rows[: self.size]
-        if isinstance(rows, np.ndarray) and rows.shape[0] <= _FEW_ROWS:
+        if isinstance(rows, np.ndarray) and rows.shape[0] <= 3:
             # For a few rows a matrix product makes BLAS copy the whole basis first. SciPy's BLAS is
             # used because products with A are often SciPy's, and two thread pools would compete.
             return np.array(

@@ -28,9 +28,6 @@ SHORTEST_STEP = 1e-7
 ACCURACY = 1e-12
 """Duality gap and dual residual at which the method stops, relative to the objective's terms."""
 
-KEPT = 5
-"""Number of last iterates returned."""
-
 
 @dataclass(frozen=True)
 class Slice:
@@ -48,7 +45,7 @@ class Inside(NamedTuple):
 
 
 class ConeMinimum(NamedTuple):
-    """The minimiser, and the last interior iterates, some of which have ∇f ≻ 0."""
+    """The minimiser, and the last five interior iterates, some of which have ∇f ≻ 0."""
 
     S: Array
     inside: list[Array]
@@ -77,7 +74,7 @@ def cone_quadratic(
     it keeps S near `here` if H is only an approximation.
     """
     path = list(cone_path(H, gradient, here, within, damping=damping))
-    return ConeMinimum(path[-1].S, [point.S for point in path[-KEPT:]])
+    return ConeMinimum(path[-1].S, [point.S for point in path[-5:]])
 
 
 def cone_path(

@@ -27,15 +27,15 @@ from gramian.maps.base import Floats
 from gramian.maps.congruence import Transformed
 from gramian.maps.pairs import PairDistances
 
-FILL, GROWTH = 6_000_000, 3
-"""Largest number of entries of a root, and its assumed growth factor from one trial to the next."""
+FILL = 2_000_000
+"""Number of entries of a root above which no larger one is tried, which has about three times as
+many."""
 
 LONGER, SHARE = 4, 0.5
 """Assumed growth factor of the time of a trial, and the share of the remaining time it may take."""
 
 WHOLE = 2000
 """Number of points up to which the full graph is factored for any fill-in."""
-
 
 FRONT_FILL = 64_000_000
 """Largest number of entries of a multifrontal root."""
@@ -204,7 +204,7 @@ def sparse_root(
         chosen[others[:more]] = True
         kept = np.where(chosen, weights, 0.0)
         root = GroundedRoot(distances.adjoint_sparse(kept))
-        if more >= others.size or GROWTH * root.triangle.entries > FILL:
+        if more >= others.size or root.triangle.entries > FILL:
             return root, kept
         if LONGER * clock.elapsed(started) > SHARE * clock.left():
             return root, kept
