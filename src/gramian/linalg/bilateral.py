@@ -11,8 +11,8 @@ from gramian.linalg.tolerances import MAX_STEPS
 Array = NDArray[np.floating]
 
 DAMPING = 1e-3
-"""Diagonal shift of a singular Hessian, relative to its trace; the resulting step is at most as long
-as its inverse."""
+"""Diagonal shift of a singular Hessian, relative to its trace; the inverse is the largest length of
+the resulting step."""
 
 
 def bilateral(
