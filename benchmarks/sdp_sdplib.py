@@ -15,7 +15,7 @@ from benchmarks.harness.report import Report, Table
 TITLE = "SDPLIB: gramian beside Clarabel and SCS"
 PAPER = "Borchers, SDPLIB 1.2 (1999): the optima as printed there"
 
-LIMIT, LIMIT_QUICK = 120.0, 10.0
+LIMITS = 120.0, 10.0
 SOLVERS = ("gramian", "clarabel", "scs")
 FIRST = ("mcp", "maxG", "theta", "gpp")
 """Families that low rank is made for."""
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 def run(ctx: Context) -> Report:
     """Every problem by every solver, each in a process of its own."""
     folder = sdp_folder(ctx) / "sdplib"
-    limit = LIMIT_QUICK if ctx.quick else LIMIT
+    limit = ctx.pick(*LIMITS)
     columns = ["problem", "order", "rows", "printed"]
     for solver in SOLVERS:
         columns += [f"{solver} s", f"{solver} error", f"{solver} violation", f"{solver} MB"]
