@@ -127,7 +127,7 @@ def drawn(y: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 def run(ctx: Context) -> Report:
     """The images by number of links, then the other sets."""
     counts, links = ctx.pick(*COUNTS), ctx.pick(*LINKS)
-    numbers = {MAIN: counts} | dict.fromkeys(ctx.pick(OTHERS, OTHERS[:1]), links)
+    numbers = {MAIN: counts} | dict.fromkeys(ctx.pick(*OTHERS), links)
     sets = {name: _samples(ctx, name) for name in numbers}
     every = _cluster(ctx, sets, numbers)
     found = every.pop(MAIN)

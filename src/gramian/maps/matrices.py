@@ -80,7 +80,7 @@ def inner_products(A: sparse.csr_array, n: int) -> LinearMap:
     A_k use the entries of M in their joint sparsity pattern.
     """
     A = sparse.csr_array(A, dtype=float)
-    dense = {k: found for k in _full_rows(A, n) if (found := rank_one(A[[k]], n)) is not None}
+    dense = {k: found for k in _full_rows(A) if (found := rank_one(A[[k]], n)) is not None}
     kept = np.ones(A.shape[0])
     kept[list(dense)] = 0.0
     # A sparse matrix product would allocate a row of n² numbers.
@@ -132,7 +132,7 @@ def squares_of(map: LinearMap) -> Iterator[tuple[int, NDArray[np.float64], float
             yield int(row), squares.vectors[:, column], float(rows.data[rows.indptr[row]])
 
 
-def _full_rows(A: sparse.csr_array, n: int) -> NDArray[np.intp]:
+def _full_rows(A: sparse.csr_array) -> NDArray[np.intp]:
     """Rows with as many entries as a full square block."""
     counts = np.diff(A.indptr)
     sides = np.round(np.sqrt(counts)).astype(np.int64)
