@@ -43,17 +43,17 @@ CONNECT = ("error", "mst", "components")
 FACTORED = 20_000
 """Number of points above which a Laplacian is not factored: its fill-in can grow quadratically."""
 
-TRIED = 5000
+MIN_TRIED_POINTS = 5000
 """Number of points above which fill-in is first tested on a subset of the edges."""
 
-UNDERRATED = 3.0
+TIME_SAFETY = 3.0
 """Ratio of the actual to the estimated time of a sparse factorisation, at most: 20,000 points of 5
 dimensions take 49 s, estimated as 16 s, and 5,000 of 50 dimensions 1.5 s, estimated as 0.6 s."""
 
 WAVES_SHARE = 0.5
 """Fraction of the remaining time for the eigenvectors of a starting point."""
 
-SHIFT = 1e-6
+SHIFT_RATIO = 1e-6
 """The shift of a shift-inverted Laplacian, relative to its mean diagonal entry."""
 
 
@@ -279,7 +279,7 @@ def smoothest(
     if root is not None and not constant and constant_vanishes:
         return (_preconditioned if filled else _inverted)(L, m, root, rng)
     start = rng.standard_normal(n)
-    shift = -SHIFT * float(L.diagonal().mean())
+    shift = -SHIFT_RATIO * float(L.diagonal().mean())
     try:
         if filled:
             top = 2.0 * float(L.diagonal().max())  # an upper bound on the eigenvalues
@@ -326,8 +326,8 @@ def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
     n, left = L.shape[0], clock.left()
     # A sparse factorisation cannot be interrupted.
     timed = left < clock.ENDLESS and n > DENSE_ORDER
-    late = timed and UNDERRATED * SparseForm(L).seconds > left
-    easy = n <= min(TRIED, FACTORED) and not late
+    late = timed and TIME_SAFETY * SparseForm(L).seconds > left
+    easy = n <= min(MIN_TRIED_POINTS, FACTORED) and not late
     if easy or connected_components(L, directed=False)[0] > 1:
         return late or n > FACTORED, None
     root, whole = _partial_root(L)

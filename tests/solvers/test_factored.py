@@ -46,7 +46,7 @@ def test_a_step_of_the_local_lipschitz_constant_descends(case):
 
 @pytest.mark.parametrize("rule", [slow(1), 2])
 @pytest.mark.parametrize("extrapolate", [True, slow(False)])
-def test_bis_draws_its_two_factors_together(rule, extrapolate):
+def test_bis_factors_converge_to_each_other(rule, extrapolate):
     case = BY_NAME["squared-distances"]
     result = gm.minimize(case.problem, "bis", tol=1e-9, rule=rule, extrapolate=extrapolate)
     difference = result.history["difference"]
@@ -57,7 +57,7 @@ def test_bis_draws_its_two_factors_together(rule, extrapolate):
         assert np.all(np.diff(result.history["gamma"]) >= 0)
 
 
-def test_bis_refuses_an_unknown_rule():
+def test_bis_rejects_an_unknown_rule():
     with pytest.raises(ValueError, match="rule must be 1"):
         gm.minimize(CONE[0].problem, "bis", rule=3)
 
@@ -78,7 +78,7 @@ def soft_min(mu: float, order: int = N) -> gm.Problem:
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
-def test_the_frank_wolfe_gap_is_true_at_every_iterate(mu, options):
+def test_frank_wolfe_gap_is_valid_at_every_iterate(mu, options):
     """The largest smallest distance over tr M = 2 is that of M = 2(I − 11ᵀ/n)/(n − 1)."""
     problem = soft_min(mu)
     H = np.eye(N) - 1 / N
@@ -91,7 +91,7 @@ def test_the_frank_wolfe_gap_is_true_at_every_iterate(mu, options):
     assert np.trace(result.matrix()) == pytest.approx(2.0)
 
 
-def test_exact_steps_and_local_search_pay():
+def test_exact_steps_and_local_search_reduce_the_gap():
     problem = soft_min(0.1)
     runs = {
         name: gm.minimize(problem, "frank-wolfe", tol=0, max_iter=40, **options).certificate.gap
@@ -105,7 +105,7 @@ def test_exact_steps_and_local_search_pay():
     assert runs["exact"] < runs["hazan"]
 
 
-def test_frank_wolfe_takes_a_cone_only_where_the_trace_is_bounded():
+def test_frank_wolfe_needs_a_bound_on_the_trace():
     bounded = BY_NAME["squared-entries"]
     result = gm.minimize(bounded.problem, "frank-wolfe", tol=1e-7)
     assert result.value == pytest.approx(bounded.optimum, rel=1e-6)
@@ -116,7 +116,7 @@ def test_frank_wolfe_takes_a_cone_only_where_the_trace_is_bounded():
         gm.minimize(free, "frank-wolfe")
 
 
-def test_frank_wolfe_refuses_an_unknown_step():
+def test_frank_wolfe_rejects_an_unknown_step():
     with pytest.raises(ValueError, match="step must be one of"):
         gm.minimize(soft_min(0.1), "frank-wolfe", step="armijo")
 
@@ -133,7 +133,7 @@ def test_auto_keeps_the_trace_of_a_large_slice():
 
 
 @pytest.mark.parametrize("name", ["gd", "lro", "agd"])
-def test_descent_on_the_factor_keeps_the_rank_asked_for(name):
+def test_descent_on_the_factor_keeps_the_requested_rank(name):
     result = gm.minimize(BY_NAME["kta-trace"].problem, name, rank=2, max_iter=30)
     assert result.rank == 2
     values = result.history["value"]

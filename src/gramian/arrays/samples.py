@@ -19,8 +19,8 @@ from gramian.arrays.threads import in_parts
 
 Array = NDArray[np.floating]
 
-LARGEST = 1e70
-SMALLEST = 1 / LARGEST
+MAX_SIZE = 1e70
+MIN_SIZE = 1 / MAX_SIZE
 """Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
 
 SINGLE = 1e15
@@ -96,14 +96,14 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
+def check_size(values: Any, name: str, *, least: float = MIN_SIZE) -> float:
     """The largest absolute entry; ValueError if sums of powers overflow or underflow."""
     entries = _stored(values) if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
         return 0.0
     size = _largest_size(entries)
-    if LARGEST < size < np.inf or 0 < size < least:
-        fault = ("large", "overflow") if size > LARGEST else ("small", "vanish")
+    if MAX_SIZE < size < np.inf or 0 < size < least:
+        fault = ("large", "overflow") if size > MAX_SIZE else ("small", "vanish")
         raise ValueError(
             f"the entries of {name} are too {fault[0]} (up to {size:.1e}): sums of their squares "
             f"{fault[1]}; rescale {name}"

@@ -31,7 +31,7 @@ from gramian.common import clock
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.linalg import conjugate_gradient
-from gramian.linalg.quasi_newton import ARMIJO_SHARE
+from gramian.linalg.quasi_newton import ARMIJO_FRACTION
 from gramian.linalg.tolerances import ROUNDING
 from gramian.methods.base import Settings
 
@@ -269,7 +269,9 @@ def _along(point: DualIterate, direction: Array) -> DualIterate | None:
     slope, length = float(point.gradient @ direction), 1.0
     for _ in range(MAX_TRIALS):
         after = point.centre.at(point.y + length * direction)
-        if after.value <= point.value + ARMIJO_SHARE * length * slope + ROUNDING * abs(point.value):
+        if after.value <= point.value + ARMIJO_FRACTION * length * slope + ROUNDING * abs(
+            point.value
+        ):
             return after
         length /= 2
     return None

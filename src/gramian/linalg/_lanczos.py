@@ -19,7 +19,7 @@ from gramian.common import clock
 Array = NDArray[np.float64]
 RandomState = int | np.random.Generator | None
 
-LOOK = 20
+PRODUCTS_PER_CHECK = 20
 """Products between two checks of the stopping criterion."""
 
 
@@ -315,9 +315,9 @@ def ritz_pairs(
 ) -> RitzPairs:
     """Return the k largest Ritz pairs of a Lanczos run with `steps` steps from v0 or at random.
 
-    The number of products is fixed unless `enough` is given, which is called every `LOOK` products
-    with their number, the largest value and its residual, and may end the run. Multiple eigenvalues
-    are found once.
+    The number of products is fixed unless `enough` is given, which is called every
+    `PRODUCTS_PER_CHECK` products with their number, the largest value and its residual, and may end
+    the run. Multiple eigenvalues are found once.
     """
     counted = CountedOperator(operator)
     noise = counted.place.normal(np.random.default_rng(random_state), (counted.size,))
@@ -325,7 +325,7 @@ def ritz_pairs(
     basis = LanczosBasis(start, most, counted.precision, partial=True)
     while not basis.full:
         basis.extend(counted(basis.last))
-        if enough is not None and basis.size % LOOK == 0:
+        if enough is not None and basis.size % PRODUCTS_PER_CHECK == 0:
             values, vectors = basis.ritz()
             if enough(basis.size, float(values[-1]), basis.residual(vectors[:, -1])):
                 break

@@ -12,17 +12,19 @@ from gramian.arrays.places import beside, host, namespace, place_of, side_by_sid
 from gramian.linalg._lanczos import Array, CountedOperator, Operator
 from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
 
-_BASIS_NUMBERS = 2**27
+_MAX_BASIS_ELEMENTS = 2**27
 """Largest number of elements of a basis (1 GiB), unless k pairs need more."""
-_LONG_BASIS = (600, 20)
+_MAX_BASIS_VECTORS = (600, 20)
 """Vectors kept before a restart: a constant, or a multiple of the number of pairs."""
-_UNSEEN_GROWTH = 1.12
-_SLOWEST_GROWTH = 1.03
-_TELLS_COPIES = 1e-5
-"""With larger residuals many eigenvalues could coincide, and the search for multiple eigenvalues
+_GROWTH_AT_UNKNOWN_RATE, _MIN_GROWTH = 1.12, 1.03
+"""Ratio of the numbers of products at two computations of Ritz pairs: if their rate of convergence
+is unknown, and at least."""
+_MAX_TOL_OF_SEVERAL = 1e-5
+"""Largest tolerance for several pairs. With larger residuals many eigenvalues could coincide, and the search for multiple eigenvalues
 would cost more than smaller residuals do."""
-_CHOLESKY_IS_SAFE = 0.03
-"""Ratio below which the squared condition number would affect the orthogonality."""
+_MIN_CHOLESKY_PIVOT = 0.03
+"""Ratio of a pivot to the largest below which the squared condition number would affect the
+orthogonality."""
 
 
 def block_lanczos(
@@ -64,8 +66,10 @@ def block_lanczos(
     if n <= DENSE_ORDER or 4 * k >= n:
         return dense_pairs(counted, k)
     if k > 1:
-        tol = min(tol, _TELLS_COPIES)
-    longest = max_basis or min(max(_LONG_BASIS[0], _LONG_BASIS[1] * k), _BASIS_NUMBERS // n)
+        tol = min(tol, _MAX_TOL_OF_SEVERAL)
+    longest = max_basis or min(
+        max(_MAX_BASIS_VECTORS[0], _MAX_BASIS_VECTORS[1] * k), _MAX_BASIS_ELEMENTS // n
+    )
     search = _Search(
         counted,
         max(tol / 2, counted.precision),  # pairs combined from two searches are less accurate
@@ -161,7 +165,7 @@ class _Pace:
 
     def saw(self, products: int, worst: float, goal: float, norm: float) -> None:
         """Extrapolate the largest residual, which decreases geometrically after some steps."""
-        ahead = _UNSEEN_GROWTH * products
+        ahead = _GROWTH_AT_UNKNOWN_RATE * products
         if 0 < worst < 0.1 * norm:
             if self._last is None:
                 ahead = 0.0  # compute them again soon to estimate the rate
@@ -169,7 +173,7 @@ class _Pace:
                 fall = np.log(self._last[1] / worst) / (products - self._last[0])
                 ahead = min(ahead, products + np.log(worst / goal) / fall)
             self._last = (products, worst)
-        self.next_look = max(ahead, _SLOWEST_GROWTH * products, products + self.block)
+        self.next_look = max(ahead, _MIN_GROWTH * products, products + self.block)
 
 
 class _Ritz(NamedTuple):
@@ -239,7 +243,7 @@ class _Basis:
         with suppress(np.linalg.LinAlgError):
             lower = np.linalg.cholesky(host(rest @ rest.T))
             sizes = np.diag(lower)
-            if np.min(sizes) > _CHOLESKY_IS_SAFE * max(self._scale, np.max(sizes)):
+            if np.min(sizes) > _MIN_CHOLESKY_PIVOT * max(self._scale, np.max(sizes)):
                 if isinstance(rest, np.ndarray):
                     return np.asarray(np.linalg.solve(lower, rest)), np.asarray(lower.T)
                 return beside(rest, np.linalg.inv(lower)) @ rest, np.asarray(lower.T)

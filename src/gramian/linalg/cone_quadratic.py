@@ -22,9 +22,9 @@ from gramian.linalg.tolerances import ZERO
 
 Array = NDArray[np.floating]
 
-ITERATIONS = 50
-TO_THE_BOUNDARY = 0.98
-SHORTEST_STEP = 1e-7
+MAX_ITERATIONS = 50
+BOUNDARY_FRACTION = 0.98
+MIN_STEP = 1e-7
 ACCURACY = 1e-12
 """Duality gap and dual residual at which the method stops, relative to the objective's terms."""
 
@@ -104,7 +104,7 @@ def cone_path(
 def _states(H: Array, c: Array, state: _State, within: Slice | None) -> Iterator[_State]:
     yield state
     far = float(np.trace(state.X)) / ZERO  # a larger trace counts as unbounded
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         slope = H @ svec(state.X) + c
         gap, residual = _errors(c, slope, state, within)
         if max(gap, 1e-2 * residual) <= ACCURACY or np.trace(state.X) > far:
@@ -216,8 +216,8 @@ def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State
     correction = inverse.T @ (bent * np.outer(quarter, quarter)) @ inverse
     target = centring * mean * _symmetric(inverse.T @ inverse) - _symmetric(correction)
     dX, dZ, dy = direction(svec(target))
-    length = min(1.0, TO_THE_BOUNDARY * longest(dX, dZ))
-    if not length > SHORTEST_STEP or not np.isfinite(dX).all():
+    length = min(1.0, BOUNDARY_FRACTION * longest(dX, dZ))
+    if not length > MIN_STEP or not np.isfinite(dX).all():
         return None
     return _State(X + length * dX, Z + length * dZ, state.y + length * dy)
 

@@ -25,11 +25,11 @@ from gramian.linalg.polynomial import minimise_quartic
 
 _MAX_REFRESH = 5
 """Restarts from a new product after the updated images have drifted."""
-_LOOSEST_FORCING = 0.1
+_MAX_FORCING = 0.1
 """Largest relative residual of an inner solve."""
-_BASIS_SIZE = 20
+_MAX_BASIS_VECTORS = 20
 """Largest number of vectors of one basis."""
-_LEAST_NEW_PART = 1e-3
+_MIN_NEW_PART = 1e-3
 """Part of the previous direction outside of the basis below which it is omitted."""
 
 
@@ -99,7 +99,7 @@ def minimise(
     for _ in range(_MAX_REFRESH):
         while left > 0 and iterate.residual > _target(centred, iterate, tol, reach):
             goal = _target(centred, iterate, tol, reach) / iterate.residual
-            forcing = max(min(_LOOSEST_FORCING, np.sqrt(iterate.residual)), goal / 2)
+            forcing = max(min(_MAX_FORCING, np.sqrt(iterate.residual)), goal / 2)
             iterate = advance(centred, iterate, forcing)
             left -= 1
         pair = operator.pair(iterate.u, tol, reach)
@@ -208,7 +208,7 @@ def _newton_basis(centred: Centred, iterate: Iterate, forcing: float) -> Lanczos
     """Grow Q until it solves the Newton system to the forcing accuracy or is indefinite."""
     rho = iterate.rho
     basis = LanczosBasis(
-        iterate.u, min(_BASIS_SIZE, iterate.u.shape[0]), centred.operator.precision
+        iterate.u, min(_MAX_BASIS_VECTORS, iterate.u.shape[0]), centred.operator.precision
     )
     basis.extend(iterate.image)
     pivot, forward = 2.0 * rho, 0.0
@@ -235,7 +235,7 @@ def _independent_part(
         y = host(basis.vectors @ p)
         p, image = p - basis.combine(y), image - basis.image(y)
     length = norm(p)
-    if length <= _LEAST_NEW_PART * before:
+    if length <= _MIN_NEW_PART * before:
         return None
     return p / length, image / length
 

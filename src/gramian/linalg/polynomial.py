@@ -8,7 +8,7 @@ uses Python floats, because array calls on five numbers cost more than the arith
 import math
 from collections.abc import Sequence
 
-_TINY = 1e-8
+_DISTANT_ROOT_RATIO = 1e-8
 """Leading coefficient of a derivative, relative to the largest, below which its root is distant."""
 
 
@@ -84,7 +84,7 @@ def _real_parts(c: list[float]) -> list[float]:
     if len(c) == 1:
         return []
     roots = {2: _linear, 3: _quadratic, 4: _cubic}[len(c)](c)
-    if abs(c[-1]) < _TINY * max(map(abs, c)):
+    if abs(c[-1]) < _DISTANT_ROOT_RATIO * max(map(abs, c)):
         roots += _real_parts(c[:-1])
     return roots
 

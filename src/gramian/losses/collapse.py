@@ -1,4 +1,4 @@
-"""Log-sum-exp losses of distances, one term for each anchor: what collapses classes."""
+"""Log-sum-exp losses of distances with one term per anchor, which collapse classes to points."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ APPROXIMATE_FROM = 50_000
 DIRECTIONS = 64
 """Number of principal directions."""
 
-CANDIDATES = 5
+CANDIDATES_PER_NEIGHBOUR = 5
 """Candidates per neighbour."""
 
-PROBED = 16
+CELLS_PER_QUERY = 16
 """Cells of the inverted file searched per query, of 4√n."""
 
-SAMPLE = 500
+RECALL_QUERIES = 500
 """Number of queries that are also searched exactly."""
 
 
@@ -43,7 +43,7 @@ def search(
     """
     index = _faiss()
     backend = import_module("gramian.arrays.neighbours")
-    candidates = _candidates(index, X, queries, CANDIDATES * k + 1)
+    candidates = _candidates(index, X, queries, CANDIDATES_PER_NEIGHBOUR * k + 1)
     found, squares = backend.nearest_among(X, queries, candidates, k, marks)
     short = np.flatnonzero(found[:, -1] < 0)
     if short.size:
@@ -70,7 +70,7 @@ def _candidates(faiss: Any, X: Any, queries: Any, count: int) -> Indices:
     index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, 32
     index.train(points)
     index.add(points)
-    index.nprobe = PROBED
+    index.nprobe = CELLS_PER_QUERY
     asked = points if queries is X else project(queries)
     found: Indices = index.search(asked, min(count, n))[1]
     return found
@@ -96,7 +96,7 @@ def _recall(
 ) -> float:
     """The fraction of the true neighbours that were found, on a sample of the queries."""
     n = queries.shape[0]
-    some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
+    some = np.unique(np.linspace(0, n - 1, min(n, RECALL_QUERIES)).astype(np.intp))
     true, _ = _exactly(backend, X, queries, k, marks, some)
     hits = (found[some][:, :, None] == true[:, None, :]).any(axis=2)
     return float(hits.mean())

@@ -20,7 +20,7 @@ FEATURES = {5: 1000, 8: 50_000}
 """Number of features up to which a tree is faster than brute force, with the smallest number of
 samples for which this holds."""
 
-SPARE, MORE = 3, 6
+SPARE_NEIGHBOURS, COUNT_GROWTH = 3, 6
 """Neighbours requested beyond k to detect ties, and the factor by which this number grows if the
 ties extend beyond them."""
 
@@ -41,11 +41,11 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 
     tree, n = KDTree(X), queries.shape[0]
     found, distances = np.empty((n, k), dtype=np.intp), np.empty((n, k))
-    rows, count = np.arange(n), min(k + 1 + SPARE, X.shape[0])
-    while rows.size and count <= max(X.shape[0] // 4, k + 1 + SPARE):
+    rows, count = np.arange(n), min(k + 1 + SPARE_NEIGHBOURS, X.shape[0])
+    while rows.size and count <= max(X.shape[0] // 4, k + 1 + SPARE_NEIGHBOURS):
         own = marks[0], marks[1][rows]
         found[rows], distances[rows], tied = _asked(tree, X, queries[rows], k, own, count)
-        rows, count = rows[tied], MORE * count
+        rows, count = rows[tied], COUNT_GROWTH * count
     if rows.size:
         own = marks[0], marks[1][rows]
         found[rows], distances[rows] = _plain.search(X, queries[rows], k, own)

@@ -23,7 +23,7 @@ EXACT_ORDER = 1500
 PATIENCE = 60.0
 """Default time limit in seconds of the factorisations of one proof."""
 
-INVERSE_STEPS = 30
+MAX_INVERSE_STEPS = 30
 
 Solve = Callable[[Array], Array]
 """b ↦ A⁻¹b."""
@@ -125,14 +125,14 @@ def inverse_lanczos(order: int, solve: Solve, unit: Any = None) -> Array:
     """The eigenvector of the smallest eigenvalue of A, or of the pencil (A, P), by A⁻¹."""
     inverse = LinearOperator((order, order), matvec=lambda b: solve(np.ravel(b)), dtype=float)
     start: Array = np.random.default_rng(1).standard_normal(order)
-    least = min(INVERSE_STEPS, order - 1)
+    least = min(MAX_INVERSE_STEPS, order - 1)
     try:
         _, vectors = eigsh(
             inverse, k=1, M=unit, sigma=0.0, OPinv=inverse, v0=start, ncv=least, tol=1e-6
         )
         return np.ascontiguousarray(vectors[:, 0])
     except ArpackError:  # fall back to a few steps of inverse iteration
-        for _ in range(INVERSE_STEPS):
+        for _ in range(MAX_INVERSE_STEPS):
             start = solve(start if unit is None else unit @ start)
             start /= np.linalg.norm(start)
         return start

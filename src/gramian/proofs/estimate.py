@@ -21,10 +21,10 @@ LIVE = 1e-2
 """Columns below this fraction of the longest are ignored: they may vanish, and ∇F need not be 0
 on them."""
 
-HALVINGS = 40
+BISECTION_STEPS = 40
 """Bisection steps for the smallest sufficient bound on the complement."""
 
-COARSE = 1e-3
+NEGATIVE_RTOL = 1e-3
 """Sufficient relative accuracy of a negative eigenvalue."""
 
 SUFFICIENT_RESIDUAL = 0.1
@@ -39,7 +39,7 @@ MAX_DEFLATED_RESIDUAL = 1e-3
 MAX_MISS = 1e-6
 """Sufficiently small probability of having missed an eigenvalue."""
 
-LEAST, MOST = 60, 480
+MIN_PRODUCTS, MAX_PRODUCTS = 60, 480
 """Smallest and largest number of products per start."""
 
 
@@ -95,7 +95,7 @@ class ComplementSplit:
         """The smallest c ≤ `most` for which `least` is at most `room` below its value at `most`."""
         low, high = self.least(most) - room, most
         goal = low
-        for _ in range(HALVINGS):
+        for _ in range(BISECTION_STEPS):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.least(middle) >= goal else (middle, high)
         return high
@@ -135,7 +135,7 @@ def estimated(
     deadline: float = np.inf,
     start: Any = None,
     starts: int = 2,
-    most: int = MOST,
+    most: int = MAX_PRODUCTS,
     chance: bool = True,
     known: Any = None,
 ) -> Bottom:
@@ -206,11 +206,11 @@ class _Look:
         self.count = count
         above = -highest - self.floor
         self.sure = bool(rest <= above) and self.miss(count, above) <= MAX_MISS
-        near = rest <= max(self.wanted, COARSE * max(0.0, highest)) or self._matters_little(
+        near = rest <= max(self.wanted, NEGATIVE_RTOL * max(0.0, highest)) or self._matters_little(
             -highest, rest
         )
         late = clock.passed(self.deadline)
-        return late or (count >= LEAST and (near or self.sure))
+        return late or (count >= MIN_PRODUCTS and (near or self.sure))
 
     def _matters_little(self, lowest: float, rest: float) -> bool:
         """Whether the eigenvalue on the complement is as accurate as the bound needs."""

@@ -40,7 +40,7 @@ COORDINATES = ((1.0, 0.0), (2.0, -1.0))
 MAX_ROW_ENTRIES = 50
 """Mean number of entries per row from which the rows are not those of a border."""
 
-FAR, SHORT = 0.3, 1e-2
+MAX_LOG_RATIO, MIN_SQUARE_RATIO = 0.3, 1e-2
 """Tolerance of the part of d along a row, as an exponent of 2, and the squared length relative to
 the mean below which a row that exceeds it is set to 0."""
 
@@ -80,8 +80,8 @@ class ThetaBorder:
         size, squares = float(np.linalg.norm(along)) or 1.0, np.sum(V * V, axis=1)
         d = along / size
         shares = np.divide(V @ d, squares, out=np.zeros_like(squares), where=squares > 0)
-        far = np.abs(np.log2(np.maximum(shares * self.root / size, 1e-300))) > FAR
-        shares[far & (squares <= SHORT * np.mean(squares))] = 0.0
+        far = np.abs(np.log2(np.maximum(shares * self.root / size, 1e-300))) > MAX_LOG_RATIO
+        shares[far & (squares <= MIN_SQUARE_RATIO * np.mean(squares))] = 0.0
         q, s = self.coordinates
         L = np.empty((self.root.size + 1, V.shape[1]))
         L[self.others], L[self.corner] = q * shares[:, None] * V + s * d, d
