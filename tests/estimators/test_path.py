@@ -9,7 +9,7 @@ NAMES = {"parameter": "lam", "measure": "error", "nothing": "nothing at all"}
 
 
 def flips(*counts, n=100):
-    """Losses of n held-out samples: 50 errors of the first candidate, and `counts` fewer of each."""
+    """Losses of n held-out samples: 50 of the first candidate, `counts` fewer of each."""
     rows = [np.repeat([1.0, 0.0], [50 - count, n - 50 + count]) for count in counts]
     return [np.array(rows)]
 
