@@ -20,8 +20,8 @@ _GROWTH_AT_UNKNOWN_RATE, _MIN_GROWTH = 1.12, 1.03
 """Ratio of the numbers of products at two computations of Ritz pairs: if their rate of convergence
 is unknown, and at least."""
 _MAX_TOL_OF_SEVERAL = 1e-5
-"""Largest tolerance for several pairs. With larger residuals many eigenvalues could coincide, and the
-search for multiple eigenvalues would cost more than smaller residuals do."""
+"""Largest tolerance for several pairs. With larger residuals many eigenvalues could coincide, and
+the search for multiple eigenvalues would cost more than smaller residuals do."""
 _MIN_CHOLESKY_PIVOT = 0.03
 """Ratio of a pivot to the largest below which the squared condition number would affect the
 orthogonality."""
