@@ -1,4 +1,4 @@
-"""The share of small problems that end certified to 1e-6, or with a verified reason.
+"""The fraction of small problems that end certified to 1e-6, or with a verified status.
 
 Random instances of every family of `benchmarks.attack`, and semidefinite programs (order up to 90,
 features of mixed scales, offsets, duplicates, deficient ranks, scales from 1e-6 to 1e6), minimised
@@ -63,7 +63,7 @@ def _plan(count: int, limit: float) -> Plan:
 
 
 def summary(records: Sequence[Record], limit: float) -> list[Table]:
-    """Shares by family, and the instances that did not end."""
+    """Fractions by family, and the instances that did not end."""
     table = Table(
         f"Within {limit:g} s",
         ["family", "instances", "auto ended, %", "conic ended, %", "false claims", "median s"],

@@ -51,8 +51,8 @@ def _tables(ctx: Context, cases: dict[str, list[tuple[str, str]]], limit: float)
         if kind != "sensors" or solver != "scs" or _conic(name)
     }
     found = ctx.each({call: calls[call] for call in reversed(calls)})  # long ones first
-    told_of = ("value", "certified gap", "proved", "violation", "seconds", "CPU s", "MB")
-    tables = {kind: Table(kind, ("graph", "solver", *told_of, "rank", "status")) for kind in cases}
+    figures = ("value", "certified gap", "proved", "violation", "seconds", "CPU s", "MB")
+    tables = {kind: Table(kind, ("graph", "solver", *figures, "rank", "status")) for kind in cases}
     for kind, name, solver in calls:
         tables[kind].add(name, solver, *_cells(found[kind, name, solver]))
     return list(tables.values())
