@@ -33,16 +33,17 @@ PAPER = "No table of a paper: the default solver beside all the others"
 
 TOL = 1e-6
 NEAR = 1.5
-"""`auto` may take this many times the seconds of the fastest other solver."""
+"""Allowed ratio of the seconds of `auto` to those of the fastest other solver."""
 
 AUTO_LIMITS = 20.0, 10.0
 PATIENCE, LEAST_LIMIT = 3.0, 1.0
-"""Another solver gets so many times the seconds of `auto`, and so many seconds at least."""
+"""Time limit of another solver: a multiple of the seconds of `auto`, and the smallest in seconds."""
 WARM_UP = 0.2
 LEAST_REPEAT, MOST_REPEAT, REPEAT_BELOW = 3, 15, 0.3
-"""Calls of milliseconds are repeated up to so many times, while they take less than this."""
+"""Smallest and largest number of calls; further calls are made while their sum is below these
+seconds."""
 STARTUP, OVERRUNS = 60.0, 120.0
-"""Seconds for a child's imports and data, and for solvers that outrun their limit."""
+"""Seconds for the imports and data of a process, and for solvers that exceed their limit."""
 NEVER = 10**9
 
 SIZES = (6, 20)

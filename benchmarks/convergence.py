@@ -30,10 +30,10 @@ QUICK = ("quadratic_commuting", "top_eigen")
 TOLERANCE = 1e-7
 LEVELS = (1e-3, 1e-6)
 FLOOR = 1e-12
-"""The least relative F − F* drawn."""
+"""The smallest relative F − F* that is drawn."""
 
 CONIC, CONIC_ORDER = ("conic", "sqlp", "scsdp"), 50
-"""Solvers that cannot be stopped between their iterations, and the order they are run up to."""
+"""Solvers that cannot be stopped between their iterations, and the largest order for them."""
 
 FRANK_WOLFE: dict[str, dict[str, Any]] = {
     "frank-wolfe": {},
@@ -42,7 +42,7 @@ FRANK_WOLFE: dict[str, dict[str, Any]] = {
     "frank-wolfe, Hazan": {"step": "hazan", "local": False},
     "frank-wolfe, Hazan, μ falling": {"step": "hazan", "local": False, "smoothing": 1.0},
 }
-"""The variants run where the trace is fixed; elsewhere the first alone."""
+"""The variants for problems of fixed trace; for others only the first."""
 
 NOTES = (
     "A solver keeps its own default start (M = 0 or a random factor) and options; none is given a "
@@ -61,7 +61,7 @@ NOTES = (
 
 @dataclass
 class Outcome:
-    """All solvers on one problem, and what is known of its optimum."""
+    """All solvers on one problem, and bounds of its optimum."""
 
     formula: str
     order: int
@@ -69,7 +69,7 @@ class Outcome:
     refused: dict[str, list[str]]
     """Reason to the solvers that gave it."""
     reference: Run
-    """The best run, taken further."""
+    """The best run, continued."""
 
     @property
     def optimum(self) -> float:
@@ -78,7 +78,7 @@ class Outcome:
 
     @property
     def optimum_gap(self) -> float:
-        """How far that value can be from the true optimum, relative to it."""
+        """Upper bound on the distance of that value from the optimum, relative to it."""
         lower = max(t.bound for t in (*self.traces.values(), self.reference))
         return max(0.0, self.optimum - lower) / abs(self.optimum)
 
@@ -201,7 +201,7 @@ def run(ctx: Context) -> Report:
 
 
 def measure(name: str, seconds: float) -> Outcome:
-    """Run every solver that accepts a problem: what the child process does."""
+    """Run every solver that accepts a problem: in a child process."""
     problem = PROBLEMS[name]()
     gm.minimize(problem, time_limit=1.0)
     traces, refused = {}, {}
@@ -257,7 +257,7 @@ def _table(name: str, outcome: Outcome) -> Table:
 
 
 def _order(outcome: Outcome, t: Run) -> tuple[float, float, float]:
-    """First those that reach the finest level, by time; then by what they reached."""
+    """Sort key: time to the finest level, time to the coarse one, last excess."""
     times = [outcome.time_to(t, level) for level in reversed(LEVELS)]
     last = float(np.min(outcome.excess(t))) if t.values.size else np.inf
     fine, coarse = (np.inf if seconds is None else seconds for seconds in times)
@@ -265,7 +265,7 @@ def _order(outcome: Outcome, t: Run) -> tuple[float, float, float]:
 
 
 def _summary(outcomes: dict[str, Outcome]) -> Table:
-    """Who is first to the finest level, and what the default costs against that."""
+    """The fastest solver to the finest level, and the time of `auto` relative to it."""
     level = LEVELS[-1]
     table = Table(
         f"First to a relative F − F* of {level:g}, and the default solver beside it",

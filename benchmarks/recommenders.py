@@ -85,7 +85,7 @@ def _line(
 
 
 def fit_ratings(train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    """One fit by the defaults: what a child does. The kernels are loaded before the clock runs."""
+    """One fit by the defaults, after kernels are loaded: in a child process."""
     NuclearCompletion(lam=10.0, time_limit=1.0, rank=8).fit(tuple(train.T))
     model, seconds = fitted(NuclearCompletion(random_state=0), tuple(train.T))
     gap = float(model.certificate_.relative_gap)
@@ -131,7 +131,7 @@ def _als(ctx: Context, train: np.ndarray, test: np.ndarray, shape: Any, options:
 def _tuned(
     ctx: Context, train: np.ndarray, test: np.ndarray, shape: Any
 ) -> tuple[dict[str, float] | None, str]:
-    """The setting of the grid that finds most of what is held out."""
+    """The setting of the grid with the highest nDCG on the held-out clicks, or the error."""
     best, chosen, why = -1.0, None, ""
     for values in product(*GRID.values()):
         options = {"factors": FACTORS, **dict(zip(GRID, values, strict=True))}
@@ -145,14 +145,14 @@ def _tuned(
 
 
 def _found(items: np.ndarray, test: np.ndarray) -> tuple[float, float]:
-    """nDCG and recall where one item of each user is to be found."""
+    """nDCG and recall if each user has one held-out item."""
     hits = items == test[:, 1][:, None]
     discount = 1.0 / np.log2(np.arange(2, items.shape[1] + 2))
     return float(np.mean(hits @ discount)), float(np.mean(hits.any(axis=1)))
 
 
 def fit_clicks(train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    """One fit by the defaults: what a child does. The kernels are loaded before the clock runs."""
+    """One fit by the defaults, after kernels are loaded: in a child process."""
     given = train[:, 0], train[:, 1], np.ones(len(train))
     ImplicitCompletion(lam=10.0, time_limit=1.0, rank=8).fit(given)
     model, seconds = fitted(ImplicitCompletion(random_state=0), given)

@@ -31,7 +31,7 @@ TOL, THREADS = 1e-4, 2
 
 
 def run(ctx: Context) -> Report:
-    """Every graph by gramian; theta and sensors beside SCS until it runs out of time."""
+    """Every graph by gramian; theta and sensors also by SCS."""
     limit, gset = ctx.pick(*LIMITS), sdp_folder(ctx) / "gset"
     cuts = [(name, str(gset / f"{name}.gz")) for name in ctx.pick(*GSET)]
     theta, sensors = ([(name, name) for name in ctx.pick(*names)] for names in (THETA, SENSORS))
@@ -42,7 +42,7 @@ def run(ctx: Context) -> Report:
 
 
 def _tables(ctx: Context, cases: dict[str, list[tuple[str, str]]], limit: float) -> list[Table]:
-    """One of each kind, the graphs by their solvers."""
+    """One table per kind of problem."""
     calls = {
         (kind, name, solver): partial(_solved, ctx, kind, given, solver, limit)
         for kind, graphs in cases.items()
@@ -72,6 +72,6 @@ def _cells(found: ChildResult) -> tuple[Any, ...]:
 
 
 def _conic(name: str) -> bool:
-    """Whether SCS is asked for the sensors of that name."""
+    """Whether SCS is run on these sensors."""
     size, _, noise = name.partition("-")
     return int(size) <= DENSE and not noise

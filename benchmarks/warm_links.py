@@ -33,7 +33,7 @@ WRONG_BY = 0.5
 TOL, LIMIT = 1e-4, 120.0
 """The certified gap to stop at, and the seconds of a fit at most."""
 CANDIDATES = 200
-"""Pairs looked at for one that the kernel has wrong."""
+"""Random candidates per pair whose kernel value is wrong."""
 
 Pairs = tuple[np.ndarray, np.ndarray]
 """Must-link and cannot-link."""
@@ -63,7 +63,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Case:
-    """What was added to which model, and the fits by draw."""
+    """A model with added pairs, and the fits by draw."""
 
     name: str
     n: int
