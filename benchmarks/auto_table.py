@@ -37,7 +37,7 @@ NEAR = 1.5
 
 AUTO_LIMITS = 20.0, 10.0
 PATIENCE, LEAST_LIMIT = 3.0, 1.0
-"""Time limit of another solver: a multiple of the seconds of `auto`, and the smallest in seconds."""
+"""Time limit of another solver: a multiple of the seconds of `auto`, and at least these seconds."""
 WARM_UP = 0.2
 LEAST_REPEAT, MOST_REPEAT, REPEAT_BELOW = 3, 15, 0.3
 """Smallest and largest number of calls; further calls are made while their sum is below these

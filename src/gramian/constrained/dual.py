@@ -28,6 +28,7 @@ from gramian.maps import Entries, LinearMap, PairDistances, Stack
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, SparseForm, gershgorin, lowest
+from gramian.proofs.dense import rounding_of
 
 Array = NDArray[np.floating]
 
@@ -110,8 +111,7 @@ def _by_blocks(
 def _exact(G: Array, slack: Array) -> Bottom:
     """λ_min of a dense block, minus bounds on its rounding and that of its entries."""
     values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, 0], check_finite=False)
-    lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(G) + np.sum(slack)
-    return Bottom(float(values[0] - lost), "eigenvalues", vector=vectors[:, 0])
+    return Bottom(float(values[0]) - rounding_of(G, slack), "eigenvalues", vector=vectors[:, 0])
 
 
 def _part(S: sp.csr_array, slack: Array) -> SymmetricOperator:
