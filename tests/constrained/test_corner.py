@@ -51,6 +51,13 @@ def test_bound_for_noisy_sensors_is_below_other_local_minima():
     assert again.lower_bound == pytest.approx(found.certificate.lower_bound, rel=1e-6)
 
 
+def test_noisy_sensors_that_need_more_columns_are_certified():
+    problem, _ = network(25, seed=1, noise=0.05, degree=7)
+    found = gm.minimize(problem, "anchored-newton", tol=1e-4, random_state=0, max_iter=30)
+    assert found.status is gm.Status.CONVERGED
+    assert found.rank > 5  # two dimensions and three additional columns at the start
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_dual_point_of_a_corner_is_feasible_without_rounding(seed):
     problem, _ = network(5, seed, noise=0.3, degree=3)
