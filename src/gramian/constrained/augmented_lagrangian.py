@@ -39,8 +39,9 @@ PENALTY_GROWTH, MAX_PENALTY = 5.0, 1e9
 KEPT_PENALTY_RATIO = 0.25
 """Ratio of the violation to the smallest so far at which σ is kept."""
 
-FIRST_ROUND_STEPS, STEPS_ADDED, MAX_ROUND_STEPS = 100, 50, 2000
-"""Maximum steps of the first round, their increment per round, and their limit."""
+FIRST_ROUND_STEPS, MAX_ROUND_STEPS = 100, 2000
+"""Maximum steps of the first round, to which each further round adds half as many, and their
+limit."""
 
 MAX_ROUNDS = 400
 
@@ -93,7 +94,7 @@ def augmented_lagrangian(
         start = L if white is None else white.coordinates(L)
         place = start if lengths is None else start / lengths
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
-        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MAX_ROUND_STEPS)
+        steps = min(FIRST_ROUND_STEPS * (2 + round) // 2, MAX_ROUND_STEPS)
         found = descend_exactly(
             objective if white is None else white.objective,
             start,
