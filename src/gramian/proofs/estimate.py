@@ -21,9 +21,6 @@ LIVE = 1e-2
 """Columns below this fraction of the longest are ignored: they may vanish, and ∇F need not be 0
 on them."""
 
-BISECTION_STEPS = 40
-"""Bisection steps for the smallest sufficient bound on the complement."""
-
 NEGATIVE_RTOL = 1e-3
 """Sufficient relative accuracy of a negative eigenvalue."""
 
@@ -92,10 +89,10 @@ class ComplementSplit:
         return min(c, float(np.linalg.eigvalsh(whole)[0]))
 
     def needed(self, room: float, most: float) -> float:
-        """The smallest c ≤ `most` for which `least` is at most `room` below its value at `most`."""
+        """The smallest c ≤ `most` with `least` at most `room` below its value at `most` (bisection)."""
         low, high = self.least(most) - room, most
         goal = low
-        for _ in range(BISECTION_STEPS):
+        for _ in range(40):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.least(middle) >= goal else (middle, high)
         return high
