@@ -21,14 +21,14 @@ Array = NDArray[np.floating]
 
 MAX_SIZE = 1e70
 MIN_SIZE = 1 / MAX_SIZE
-"""Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
+"""Largest and smallest sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
 
 SINGLE = 1e15
 """Largest size whose squares float32 can sum."""
 
 FAR = 100.0
-"""Ratio of squared mean to variance above which a column is far from the origin: its products lose
-twice as many digits as this number has."""
+"""Ratio of squared mean to variance above which a column is far from the origin: centred products
+lose as many decimal digits as the logarithm of this ratio."""
 
 BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
