@@ -21,7 +21,8 @@ Array = NDArray[np.floating]
 
 MAX_SIZE = 1e70
 MIN_SIZE = 1 / MAX_SIZE
-"""Largest and smallest sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
+"""Largest and smallest size whose fourth power, which alignment sums, neither overflows nor
+underflows."""
 
 SINGLE = 1e15
 """Largest size whose squares float32 can sum."""

@@ -89,7 +89,7 @@ class ComplementSplit:
         return min(c, float(np.linalg.eigvalsh(whole)[0]))
 
     def needed(self, room: float, most: float) -> float:
-        """The smallest c ≤ `most`, by bisection, with `least` at most `room` below that at `most`."""
+        """The smallest c ≤ `most` with least(c) ≥ least(most) − `room`, by bisection."""
         low, high = self.least(most) - room, most
         goal = low
         for _ in range(40):
