@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """A table or figure: where it is, what it shows, who makes it, and what there is to say."""
+    """A table or figure: its place and contents, the benchmark that reproduces it, and a remark."""
 
     paper: str
     place: str

@@ -33,16 +33,17 @@ PAPER = "No table of a paper: the default solver beside all the others"
 
 TOL = 1e-6
 NEAR = 1.5
-"""`auto` may take this many times the seconds of the fastest other solver."""
+"""Allowed ratio of the seconds of `auto` to those of the fastest other solver."""
 
-AUTO_LIMIT, AUTO_LIMIT_QUICK = 20.0, 10.0
+AUTO_LIMITS = 20.0, 10.0
 PATIENCE, LEAST_LIMIT = 3.0, 1.0
-"""Another solver gets so many times the seconds of `auto`, and so many seconds at least."""
+"""Time limit of another solver: a multiple of the seconds of `auto`, and at least these seconds."""
 WARM_UP = 0.2
 LEAST_REPEAT, MOST_REPEAT, REPEAT_BELOW = 3, 15, 0.3
-"""Calls of milliseconds are repeated up to so many times, while they take less than this."""
+"""Smallest and largest number of calls; further calls are made while their sum is below these
+seconds."""
 STARTUP, OVERRUNS = 60.0, 120.0
-"""Seconds for a child's imports and data, and for solvers that outrun their limit."""
+"""Seconds for the imports and data of a process, and for solvers that exceed their limit."""
 NEVER = 10**9
 
 SIZES = (6, 20)
@@ -364,28 +365,19 @@ def summary(results: list[gm.Result], limit: float) -> Time:
 def run(ctx: Context) -> Report:
     """Every problem in a process of its own, then the tables."""
     repeat = ctx.repeat if ctx.quick else max(ctx.repeat, LEAST_REPEAT)
-    most = AUTO_LIMIT_QUICK if ctx.quick else AUTO_LIMIT
+    most = ctx.pick(*AUTO_LIMITS)
     load_before = os.getloadavg()[0]
     notes = [_protocol(repeat, most)]
     requests: dict[str, dict[str, Any]] = {}
-    for name, (data, _) in {} if ctx.quick else FROM_DATA.items():
+    for name, (data, _) in ctx.pick(FROM_DATA, {}).items():
         try:
             requests[name] = {"data": ctx.load(data)}
         except DataMissingError:  # the error names a local folder, which no report should contain
             notes.append(f"{name}: left out, the data set {data!r} is not available.")
-    requests |= {name: {} for name in (QUICK if ctx.quick else PROBLEMS)}
+    requests |= {name: {} for name in ctx.pick(PROBLEMS, QUICK)}
     timeout = STARTUP + OVERRUNS + (PATIENCE * len(SOLVERS) + repeat) * most
-    children = [
-        partial(
-            ctx.in_child,
-            "benchmarks.auto_table:measure",
-            {"name": name, "most": most, "repeat": repeat, **given},
-            timeout,
-            threads=1,
-        )
-        for name, given in requests.items()
-    ]
-    found = dict(zip(requests, ctx.at_once(children), strict=True))
+    child = partial(ctx.child, measure, timeout, most=most, repeat=repeat)
+    found = ctx.each({name: partial(child, name=name, **given) for name, given in requests.items()})
     notes += [f"{name}: no figures, {c.error}." for name, c in found.items() if not c.ok]
     outcomes = {
         name: found[name].value

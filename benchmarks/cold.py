@@ -8,28 +8,28 @@ first fit, and of a second fit in the same process. NumPy is imported before, an
 all modules have their bytecode.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.harness import cases
 from benchmarks.harness.context import Context
-from benchmarks.harness.data import data_folder, load_arrays
+from benchmarks.harness.data import load_arrays
 from benchmarks.harness.process import child_env
 from benchmarks.harness.report import Report, Table
 
 TITLE = "Seconds to the first result"
 PAPER = "No table of a paper"
 
-COLUMNS = ["empty cache", "filled cache", "second fit", "empty / filled", "compiled"]
+COLUMNS = ["case", "empty cache", "filled cache", "second fit", "empty / filled", "compiled"]
 QUICK = ("minimize", "kta_wine")
 
 CHILD = """
@@ -66,34 +66,21 @@ class Case:
 
 def run(ctx: Context) -> Report:
     """All cases."""
-    table = Table("CPU seconds, one thread", ["case", *COLUMNS])
-    for name in QUICK if ctx.quick else CASES:
-        table.add(name, *measured(name, ctx.data_folder))
+    table = Table("CPU seconds, one thread", COLUMNS)
+    for name in ctx.pick(CASES, QUICK):
+        table.add(*row(name, ctx.data_folder))
     return ctx.report([table], ["compiled: versions of kernels that the first fit compiled."])
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure the requested cases and print a line for each."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cold", description=__doc__)
-    parser.add_argument("--data", help="the folder of data sets; default GRAMIAN_DATA")
-    parser.add_argument("--only", nargs="+", metavar="CASE", choices=list(CASES))
-    options = parser.parse_args(argv)
-    print("case".ljust(24), *(name.rjust(14) for name in COLUMNS))
-    for name in options.only or CASES:
-        row = measured(name, data_folder(options.data))
-        print(name.ljust(24), *(f"{number:14.4g}" for number in row), flush=True)
-    return 0
-
-
-def measured(name: str, data: Path | None) -> list[float]:
-    """A row of the table without its name."""
+def row(name: str, data: Path | None) -> list[Any]:
+    """A row of the table."""
     case = CASES[name]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "variables.npz")
         np.savez(file, **case.variables(data))
         _seconds(file, "import gramian.metric, gramian.kernel, numba", Path(folder, "first"))
         empty, filled = (_seconds(file, case.statement, Path(folder, "cache")) for _ in range(2))
-    return [empty[0], filled[0], filled[1], empty[0] / filled[0], empty[2]]
+    return [name, empty[0], filled[0], filled[1], empty[0] / filled[0], empty[2]]
 
 
 def _seconds(file: Path, statement: str, cache: Path) -> list[float]:
@@ -215,4 +202,4 @@ CASES = {
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(cases.main("cold", __doc__, COLUMNS, CASES, row))

@@ -29,16 +29,15 @@ TITLE = "Clustering with must-link and cannot-link pairs: accuracy against their
 PAPER = "SQLP (Wu 2011), Sections 3.1.2 and 3.4, for PCP and RegPCP; BiS eq. (4) for NPKL"
 NEEDS_DATA = ("usps", "segment", "optdigits", "letter", "orl_faces")
 
-MAIN, LARGEST, LARGEST_QUICK = "usps", 2000, 300
+MAIN, LARGEST = "usps", (2000, 300)
 """The set of the picture, and the samples of a set at most."""
-COUNTS, COUNTS_QUICK = (50, 100, 200, 400, 1000, 2000), (50,)
-LINKS, LINKS_QUICK = (100, 400), (100,)
-"""Links of the other sets."""
-OTHERS, OTHERS_QUICK = ("iris", "wine", "segment", "optdigits", "letter", "orl_faces"), ("iris",)
+COUNTS, LINKS = ((50, 100, 200, 400, 1000, 2000), (50,)), ((100, 400), (100,))
+"""Links of the images and of the other sets."""
+OTHERS = ("iris", "wine", "segment", "optdigits", "letter", "orl_faces"), ("iris",)
 BUNDLED = {"iris": load_iris, "wine": load_wine}
 SCALED = ("iris", "wine", "segment")
 NEIGHBOURS = 10
-LIMIT, LIMIT_QUICK = 60.0, 5.0
+LIMITS = 60.0, 5.0
 """Seconds of a solve at most."""
 SEEDS = 2
 """Seeds of methods without links at most: spectral clustering of a graph in parts takes minutes."""
@@ -60,7 +59,7 @@ COP_TIMEOUT = 45.0
 NOTES = (
     "All but k-means and COP-k-means see the same graph: 10 nearest neighbours, symmetric, weights "
     "exp(−d²/σ²), σ² the median of d² over the edges; it is made before the clock runs. iris, wine "
-    f"and segment are standardised; of larger sets {LARGEST} random samples are "
+    f"and segment are standardised; of larger sets {LARGEST[0]} random samples are "
     "taken. The graph of segment falls into several parts, where spectral clustering fails.",
     "Means over draws of the links; the links are right, and scores count all samples, linked or "
     "not. All take the true number of classes, and the best of 10 starts of k-means, but for "
@@ -127,8 +126,8 @@ def drawn(y: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 def run(ctx: Context) -> Report:
     """The images by number of links, then the other sets."""
-    counts, links = (COUNTS_QUICK, LINKS_QUICK) if ctx.quick else (COUNTS, LINKS)
-    numbers = {MAIN: counts} | dict.fromkeys(OTHERS_QUICK if ctx.quick else OTHERS, links)
+    counts, links = ctx.pick(*COUNTS), ctx.pick(*LINKS)
+    numbers = {MAIN: counts} | dict.fromkeys(ctx.pick(*OTHERS), links)
     sets = {name: _samples(ctx, name) for name in numbers}
     every = _cluster(ctx, sets, numbers)
     found = every.pop(MAIN)
@@ -161,8 +160,7 @@ def _samples(ctx: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
         X, y = BUNDLED[name](return_X_y=True)
     else:
         data = ctx.load(name)
-        chosen = np.random.default_rng(0).permutation(data.y.size)
-        chosen = chosen[: LARGEST_QUICK if ctx.quick else LARGEST]
+        chosen = np.random.default_rng(0).permutation(data.y.size)[: ctx.pick(*LARGEST)]
         X, y = data.X[chosen], data.y[chosen]
     return (StandardScaler().fit_transform(X) if name in SCALED else X), y
 
@@ -171,29 +169,20 @@ def _cluster(
     ctx: Context, sets: dict[str, Any], numbers: dict[str, tuple[int, ...]]
 ) -> dict[str, Found]:
     """Every set, method and number of links in a process of its own."""
-    limit = LIMIT_QUICK if ctx.quick else LIMIT
-
-    def cell(name: str, label: str, count: int) -> Scores:
-        X, y = sets[name]
-        if label == COP:
-            return _cop_kmeans(ctx, X, y, count)
-        kwargs = {"label": label, "count": count, "X": X, "y": y}
-        kwargs |= {"draws": ctx.repeat, "limit": limit}
-        child = ctx.in_child("benchmarks.constrained_clustering:measure", kwargs, threads=1)
-        if not child.ok:
-            raise RuntimeError(f"{name}, {label}: {child.error}")
-        return child.value
-
-    cells = [
-        (name, label, count)
-        for label in (COP, *reversed(OURS), *UNLINKED)  # long ones first: no core waits at the end
-        for name in sets
-        for count in ((0,) if label in UNLINKED else reversed(numbers[name]))
-    ]
+    given = {"draws": ctx.repeat, "limit": ctx.pick(*LIMITS)}
+    calls: dict[Any, Any] = {}
+    for label in (COP, *reversed(OURS), *UNLINKED):  # long ones first: no core waits at the end
+        for name, (X, y) in sets.items():
+            for count in (0,) if label in UNLINKED else reversed(numbers[name]):
+                own = {"X": X, "y": y, "count": count}
+                calls[name, label, count] = partial(_cop_kmeans, ctx, **own)
+                if label != COP:
+                    calls[name, label, count] = partial(
+                        ctx.call, measure, label=label, **own, **given
+                    )
     found: dict[str, Found] = {name: {} for name in sets}
-    scores = ctx.at_once([partial(cell, *known) for known in cells])
-    for (name, label, count), score in zip(cells, scores, strict=True):
-        found[name][label, count] = score
+    for (name, label, count), scores in ctx.each(calls).items():
+        found[name][label, count] = scores
     return found
 
 
@@ -288,7 +277,7 @@ def _verdict(found: Found, counts: Any) -> str:
 
 
 def _draw(ctx: Context, found: Found, counts: Any) -> None:
-    caption = f"{MAIN}, {LARGEST} images: accuracy and NMI against the number of links"
+    caption = f"{MAIN}, {LARGEST[0]} images: accuracy and NMI against the number of links"
     with ctx.figure("links", caption, nrows=1, ncols=2, figsize=(12, 5)) as (fig, axes):
         for ax, what in zip(axes, ("accuracy", "mutual"), strict=True):
             for label, style in zip(UNLINKED, (":", "--"), strict=True):

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from benchmarks.harness.context import Context
+from benchmarks.harness.learn import Run, time_to
 from benchmarks.harness.report import Report, Table
 from gramian.losses import SoftMin, Squared, SquaredHinge
 from gramian.maps import Congruence, Entries, PairDistances, triplet_margins
@@ -24,15 +25,15 @@ from gramian.objectives import Composite
 TITLE = "Convergence of every solver on every kind of problem"
 PAPER = "No table of a paper: every solver on every problem it takes"
 
-SECONDS, SECONDS_QUICK = 3.0, 0.3
+SECONDS = 3.0, 0.3
 QUICK = ("quadratic_commuting", "top_eigen")
 TOLERANCE = 1e-7
 LEVELS = (1e-3, 1e-6)
 FLOOR = 1e-12
-"""The least relative F − F* drawn."""
+"""The smallest relative F − F* that is drawn."""
 
 CONIC, CONIC_ORDER = ("conic", "sqlp", "scsdp"), 50
-"""Solvers that cannot be stopped between their iterations, and the order they are run up to."""
+"""Solvers that cannot be stopped between their iterations, and the largest order for them."""
 
 FRANK_WOLFE: dict[str, dict[str, Any]] = {
     "frank-wolfe": {},
@@ -41,7 +42,7 @@ FRANK_WOLFE: dict[str, dict[str, Any]] = {
     "frank-wolfe, Hazan": {"step": "hazan", "local": False},
     "frank-wolfe, Hazan, μ falling": {"step": "hazan", "local": False, "smoothing": 1.0},
 }
-"""The variants run where the trace is fixed; elsewhere the first alone."""
+"""The variants for problems of fixed trace; for others only the first."""
 
 NOTES = (
     "A solver keeps its own default start (M = 0 or a random factor) and options; none is given a "
@@ -59,50 +60,35 @@ NOTES = (
 
 
 @dataclass
-class Trace:
-    """One solver on one problem."""
-
-    times: np.ndarray
-    values: np.ndarray
-    status: str
-    seconds: float
-    rank: int
-    relative_gap: float | None
-    lower_bound: float
-
-
-@dataclass
 class Outcome:
-    """All solvers on one problem, and what is known of its optimum."""
+    """All solvers on one problem, and bounds of its optimum."""
 
     formula: str
     order: int
-    traces: dict[str, Trace]
+    traces: dict[str, Run]
     refused: dict[str, list[str]]
     """Reason to the solvers that gave it."""
-    reference: Trace
-    """The best run, taken further."""
+    reference: Run
+    """The best run, continued."""
 
     @property
     def optimum(self) -> float:
         """The lowest value any run reached."""
-        runs = (*self.traces.values(), self.reference)
-        return min(float(np.min(t.values)) for t in runs if t.values.size)
+        return min(run.best for run in (*self.traces.values(), self.reference))
 
     @property
     def optimum_gap(self) -> float:
-        """How far that value can be from the true optimum, relative to it."""
-        lower = max(t.lower_bound for t in (*self.traces.values(), self.reference))
+        """Upper bound on the distance of that value from the optimum, relative to it."""
+        lower = max(t.bound for t in (*self.traces.values(), self.reference))
         return max(0.0, self.optimum - lower) / abs(self.optimum)
 
-    def excess(self, trace: Trace) -> np.ndarray:
+    def excess(self, trace: Run) -> np.ndarray:
         """(F − F*)/|F*| along a run."""
         return (trace.values - self.optimum) / abs(self.optimum)
 
-    def time_to(self, trace: Trace, level: float) -> float | None:
+    def time_to(self, trace: Run, level: float) -> float | None:
         """Seconds to a relative excess of `level`, None where the run does not get there."""
-        reached = np.flatnonzero(self.excess(trace) <= level)
-        return float(trace.times[reached[0]]) if reached.size else None
+        return time_to(trace.times, self.excess(trace), level)
 
 
 def quadratic(commuting: bool) -> gm.Problem:
@@ -204,26 +190,18 @@ def _symmetric(A: np.ndarray) -> np.ndarray:
 
 def run(ctx: Context) -> Report:
     """One picture and one table for each problem, and one table of the first solvers."""
-    seconds = SECONDS_QUICK if ctx.quick else SECONDS
-    names = QUICK if ctx.quick else tuple(PROBLEMS)
-    found = ctx.at_once([partial(_measured, ctx, name, seconds) for name in names])
-    outcomes: dict[str, Outcome] = dict(zip(names, found, strict=True))
+    seconds = ctx.pick(*SECONDS)
+    calls = {name: partial(ctx.call, measure, name=name, seconds=seconds)
+             for name in ctx.pick(PROBLEMS, QUICK)}  # fmt: skip
+    outcomes: dict[str, Outcome] = ctx.each(calls)
     for name, outcome in outcomes.items():
         _draw(ctx, name, outcome)
     tables = [_summary(outcomes), *(_table(name, outcome) for name, outcome in outcomes.items())]
     return ctx.report(tables, (*NOTES, f"Time limit: {seconds:g} s a run."))
 
 
-def _measured(ctx: Context, name: str, seconds: float) -> Outcome:
-    kwargs = {"name": name, "seconds": seconds}
-    child = ctx.in_child("benchmarks.convergence:measure", kwargs, threads=1)
-    if not child.ok:
-        raise RuntimeError(f"{name}: {child.error}")
-    return child.value
-
-
 def measure(name: str, seconds: float) -> Outcome:
-    """Run every solver that accepts a problem: what the child process does."""
+    """Run every solver that accepts a problem: in a child process."""
     problem = PROBLEMS[name]()
     gm.minimize(problem, time_limit=1.0)
     traces, refused = {}, {}
@@ -235,14 +213,14 @@ def measure(name: str, seconds: float) -> Outcome:
             reason = str(refusal).partition(": ")[2].partition(". These can")[0]
             refused.setdefault(reason, []).append(label)
             continue
-        traces[label] = _trace(result)
+        traces[label] = Run.of(result)
         if best is None or result.value < best[0].value:
             best = result, solver, options
     assert best is not None
     # The best run continued for three times as long, or to a gap of 1e-10.
     result, solver, options = best
     options = {**options, "init": result.factor, "tol": 1e-10}
-    reference = _trace(solve(problem, solver, options, 3 * seconds))
+    reference = Run.of(solve(problem, solver, options, 3 * seconds))
     return Outcome(problem.formula, problem.order, traces, refused, reference)
 
 
@@ -260,15 +238,6 @@ def solve(problem: gm.Problem, solver: str, options: dict[str, Any], seconds: fl
     return gm.minimize(problem, solver, **{**settings, **options})
 
 
-def _trace(result: gm.Result) -> Trace:
-    times, values = (
-        np.asarray(result.history[column]) if len(result.history) else np.array([])
-        for column in ("time", "value")
-    )
-    gap, bound = result.certificate.relative_gap, result.certificate.lower_bound
-    return Trace(times, values, result.status.name, result.seconds, result.rank, gap, bound)
-
-
 def _table(name: str, outcome: Outcome) -> Table:
     refused = "".join(
         f" Refused by {', '.join(labels)}: {reason}." for reason, labels in outcome.refused.items()
@@ -283,12 +252,12 @@ def _table(name: str, outcome: Outcome) -> Table:
         times = [outcome.time_to(t, level) for level in LEVELS]
         last = float(np.min(outcome.excess(t))) if t.values.size else None
         steps = max(0, t.values.size - 1)
-        table.add(label, *times, last, t.relative_gap, t.rank, t.status, t.seconds, steps)
+        table.add(label, *times, last, t.gap, t.rank, t.status, t.seconds, steps)
     return table
 
 
-def _order(outcome: Outcome, t: Trace) -> tuple[float, float, float]:
-    """First those that reach the finest level, by time; then by what they reached."""
+def _order(outcome: Outcome, t: Run) -> tuple[float, float, float]:
+    """Sort key: time to the finest level, time to the coarse one, last excess."""
     times = [outcome.time_to(t, level) for level in reversed(LEVELS)]
     last = float(np.min(outcome.excess(t))) if t.values.size else np.inf
     fine, coarse = (np.inf if seconds is None else seconds for seconds in times)
@@ -296,7 +265,7 @@ def _order(outcome: Outcome, t: Trace) -> tuple[float, float, float]:
 
 
 def _summary(outcomes: dict[str, Outcome]) -> Table:
-    """Who is first to the finest level, and what the default costs against that."""
+    """The fastest solver to the finest level, and the time of `auto` relative to it."""
     level = LEVELS[-1]
     table = Table(
         f"First to a relative F − F* of {level:g}, and the default solver beside it",

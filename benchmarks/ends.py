@@ -1,4 +1,4 @@
-"""The share of small problems that end certified to 1e-6, or with a verified reason.
+"""The fraction of small problems that end certified to 1e-6, or with a verified status.
 
 Random instances of every family of `benchmarks.attack`, and semidefinite programs (order up to 90,
 features of mixed scales, offsets, duplicates, deficient ranks, scales from 1e-6 to 1e6), minimised
@@ -32,7 +32,7 @@ TITLE = "How many small problems end"
 PAPER = "No table of a paper"
 
 FAMILIES = (*SMALL, "sdp")
-EACH, EACH_QUICK = 200, 1
+EACH = 200, 1
 """Instances of each family."""
 LIMITS = (1.0, 4.0)
 TOLERANCE = 1e-6
@@ -44,8 +44,8 @@ ORDERS = (15, 40, 91)
 
 def run(ctx: Context) -> Report:
     """Every family within a second, and within four."""
-    count, tables = (EACH_QUICK if ctx.quick else EACH) * len(FAMILIES), []
-    for limit in LIMITS[:1] if ctx.quick else LIMITS:
+    count, tables = ctx.pick(*EACH) * len(FAMILIES), []
+    for limit in ctx.pick(LIMITS, LIMITS[:1]):
         out = ctx.folder / f"ends_{limit:g}s.jsonl"
         tables += summary(runner.afresh(_plan(count, limit), out, ctx.jobs), limit)
     return ctx.report(tables)
@@ -53,7 +53,7 @@ def run(ctx: Context) -> Report:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the instances that the file does not contain, and print the tables."""
-    plan, records = runner.command(argv, "ends", __doc__, _plan(EACH * len(FAMILIES), 1.0))
+    plan, records = runner.command(argv, "ends", __doc__, _plan(EACH[0] * len(FAMILIES), 1.0))
     print(text(summary(records, plan.limit)))
     return 0
 
@@ -63,7 +63,7 @@ def _plan(count: int, limit: float) -> Plan:
 
 
 def summary(records: Sequence[Record], limit: float) -> list[Table]:
-    """Shares by family, and the instances that did not end."""
+    """Fractions by family, and the instances that did not end."""
     table = Table(
         f"Within {limit:g} s",
         ["family", "instances", "auto ended, %", "conic ended, %", "false claims", "median s"],

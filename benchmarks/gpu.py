@@ -40,7 +40,7 @@ Made = Callable[[Any], tuple[Any, str]]
 def run(ctx: Context) -> Report:
     """All cases on the GPU."""
     table = Table("Seconds and certificates", COLUMNS)
-    for name in QUICK if ctx.quick else CASES:
+    for name in ctx.pick(CASES, QUICK):
         table.add(*row(name, ctx.data_folder))
     return ctx.report([table], [f"On {_gpu()}."])
 

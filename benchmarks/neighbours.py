@@ -3,7 +3,6 @@
 Each search has a process of its own, with the kernels loaded before it is timed.
 """
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import load_set
+from benchmarks.harness.learn import seconds_of
 from benchmarks.harness.machine import cores
 from benchmarks.harness.report import Report, Table
 from gramian.constraints import other_class_neighbors, same_class_neighbors
@@ -42,18 +42,17 @@ def run(ctx: Context) -> Report:
     """The exact searches, the threads, the approximate search."""
     few, data = min(2, cores()), {"folder": str(ctx.data_folder) if ctx.data_folder else None}
 
-    def child(task: str, threads: int, **given: Any) -> Any:
-        path = f"benchmarks.neighbours:{task}"
-        return ctx.in_child(path, {**data, **given}, LIMIT, threads=threads)
+    def child(task: Any, threads: int, **given: Any) -> Any:
+        return ctx.in_child(task, {**data, **given}, LIMIT, threads=threads)
 
-    sizes = {"mnist": 2_000} if ctx.quick else {"mnist": 60_000, "a9a": 32_561}
+    sizes = ctx.pick({"mnist": 60_000, "a9a": 32_561}, {"mnist": 2_000})
     exact = Table(
         "Exact search", ("search", "samples", "by", "threads", "seconds", "ratio", "same")
     )
     for name, size in sizes.items():
-        found, seconds = child("search", few, name=name, size=size, work="all").value
+        found, seconds = child(search, few, name=name, size=size, work="all").value
         exact.add(name, size, "gramian", few, seconds, 1.0, 1.0)
-        peers = {"scikit-learn": child("by_sklearn", few, name=name, size=size)}
+        peers = {"scikit-learn": child(by_sklearn, few, name=name, size=size)}
         if name == "mnist":
             given = {"X": _samples(name, size, ctx.data_folder)[0].astype(np.float32)}
             given |= {"k": K, "threads": few}
@@ -69,16 +68,16 @@ def run(ctx: Context) -> Report:
                 cells = took, took / seconds, float(same.mean())
             exact.add(name, size, peer, few, *cells)
     threads = Table("By threads", ("search", "samples", "threads", "seconds", "gain"))
-    for work in WORKS[:1] if ctx.quick else WORKS:
+    for work in ctx.pick(WORKS, WORKS[:1]):
         size = sizes["mnist"] // (1 if work == "all" else 2)
         counts = [count for count in (1, 2, 4, 8, 16, 32) if count <= cores()]
         given = {"name": "mnist", "size": size, "work": work}
-        taken = [child("search", count, **given).value[1] for count in counts]
+        taken = [child(search, count, **given).value[1] for count in counts]
         for count, seconds in zip(counts, taken, strict=True):
             threads.add(work, size, count, seconds, taken[0] / seconds)
     near = Table("Approximate search", ("search", "samples", "seconds", "of exact", "recall"))
-    size = 2_000 if ctx.quick else MADE
-    full, part = (child("made", few, size=size, approximate=flag) for flag in (False, True))
+    size = ctx.pick(MADE, 2_000)
+    full, part = (child(made, few, size=size, approximate=flag) for flag in (False, True))
     near.add("exact", size, full.value[0], 1.0, full.value[1])
     cells = None, None, part.error
     if part.ok:
@@ -99,7 +98,7 @@ def search(name: str, size: int, folder: str | None, work: str) -> tuple[np.ndar
         "impostors": lambda rows: other_class_neighbors(X[:rows], y[:rows], TARGETS),
     }
     jobs[work](5_000)
-    return _timed(lambda: jobs[work](size))
+    return seconds_of(lambda: jobs[work](size))
 
 
 def by_sklearn(name: str, size: int, folder: str | None) -> tuple[np.ndarray, float]:
@@ -107,7 +106,7 @@ def by_sklearn(name: str, size: int, folder: str | None) -> tuple[np.ndarray, fl
     X, _ = _samples(name, size, folder)
     brute = NearestNeighbors(n_neighbors=K, algorithm="brute").fit(X)
     brute.kneighbors(X[:100])
-    return _timed(lambda: brute.kneighbors(return_distance=False))
+    return seconds_of(lambda: brute.kneighbors(return_distance=False))
 
 
 def made(size: int, folder: str | None, approximate: bool = False) -> tuple[float, float]:
@@ -118,14 +117,8 @@ def made(size: int, folder: str | None, approximate: bool = False) -> tuple[floa
     X = np.concatenate(copies)[:size].reshape(size, -1)
     X += rng.uniform(-0.05, 0.05, X.shape).astype(np.float32)
     nearest(X[:5_000], K)
-    found, seconds = _timed(lambda: nearest(X, K, approximate=approximate))
+    found, seconds = seconds_of(lambda: nearest(X, K, approximate=approximate))
     return seconds, found.recall
-
-
-def _timed(job: Any) -> tuple[Any, float]:
-    start = time.perf_counter()
-    found = job()
-    return found, time.perf_counter() - start
 
 
 def _samples(name: str, size: int, folder: Any) -> tuple[Any, np.ndarray]:

@@ -14,7 +14,6 @@ import numpy as np
 from benchmarks.harness.context import Context
 from benchmarks.harness.machine import cores
 from benchmarks.harness.report import Report, Table
-from benchmarks.harness.timing import in_child
 from benchmarks.threads import COUNTS, repeated
 
 TITLE = "Passes over data against the bytes they move"
@@ -30,11 +29,10 @@ def run(ctx: Context) -> Report:
     """All passes, for each number of threads."""
     table = Table(f"{SIZE:,} ratings, pairs and triplets", COLUMNS)
     for kind in MAPS:
-        for rank in RANKS[:2] if ctx.quick else RANKS:
-            for count in COUNTS[:1] if ctx.quick else COUNTS:
+        for rank in ctx.pick(RANKS, RANKS[:2]):
+            for count in ctx.pick(COUNTS, COUNTS[:1]):
                 given = {"kind": kind, "rank": rank}
-                found = in_child("benchmarks.passes:seconds", given, threads=count).value
-                double, single, copy, moved = found
+                double, single, copy, moved = ctx.in_child(seconds, given, threads=count).value
                 speed = moved / double / 1e9
                 cells = double, single, single / double, speed, copy, speed / copy
                 table.add(kind, rank, count, *cells)

@@ -14,12 +14,11 @@ from benchmarks.sdp_sdplib import sdp_folder
 TITLE = "MaxCut, theta and sensors: certified to 1e-4"
 PAPER = "Helmberg and Rendl's Gset; Lovász 1979; Biswas and Ye 2004"
 
-LIMIT, LIMIT_QUICK = 300.0, 20.0
-GSET, GSET_QUICK = ("G1", "G22", "G43", "G60", "G67", "G70", "G81"), ("G1",)
+LIMITS = 300.0, 20.0
+GSET = ("G1", "G22", "G43", "G60", "G67", "G70", "G81"), ("G1",)
 THETA = ("hamming-8", "hamming-9", "hamming-10", "random-200", "random-500", "random-1000",
-         "random-2000")  # fmt: skip
-THETA_QUICK = ("hamming-6", "random-100")
-SENSORS, SENSORS_QUICK = ("1000", "10000", "1000-0.1"), ("100",)
+         "random-2000"), ("hamming-6", "random-100")  # fmt: skip
+SENSORS = ("1000", "10000", "1000-0.1"), ("100",)
 """Sensors, and the noise of their distances."""
 DENSE = 2000
 """Sensors up to which a conic solver has the memory for M."""
@@ -32,12 +31,10 @@ TOL, THREADS = 1e-4, 2
 
 
 def run(ctx: Context) -> Report:
-    """Every graph by gramian; theta and sensors beside SCS until it runs out of time."""
-    limit = LIMIT_QUICK if ctx.quick else LIMIT
-    gset = sdp_folder(ctx) / "gset"
-    cuts = [(name, str(gset / f"{name}.gz")) for name in (GSET_QUICK if ctx.quick else GSET)]
-    theta = [(name, name) for name in (THETA_QUICK if ctx.quick else THETA)]
-    sensors = [(name, name) for name in (SENSORS_QUICK if ctx.quick else SENSORS)]
+    """Every graph by gramian; theta and sensors also by SCS."""
+    limit, gset = ctx.pick(*LIMITS), sdp_folder(ctx) / "gset"
+    cuts = [(name, str(gset / f"{name}.gz")) for name in ctx.pick(*GSET)]
+    theta, sensors = ([(name, name) for name in ctx.pick(*names)] for names in (THETA, SENSORS))
     cases = {"maxcut": cuts, "theta": theta, "sensors": sensors}
     threads = "one thread" if ctx.threads(THREADS) == 1 else "two threads"
     notes = [f"Limit: {limit:g} s a call, {threads}.", SENSORS_NOTE]
@@ -45,7 +42,7 @@ def run(ctx: Context) -> Report:
 
 
 def _tables(ctx: Context, cases: dict[str, list[tuple[str, str]]], limit: float) -> list[Table]:
-    """One of each kind, the graphs by their solvers."""
+    """One table per kind of problem."""
     calls = {
         (kind, name, solver): partial(_solved, ctx, kind, given, solver, limit)
         for kind, graphs in cases.items()
@@ -53,10 +50,9 @@ def _tables(ctx: Context, cases: dict[str, list[tuple[str, str]]], limit: float)
         for solver in SOLVERS[kind]
         if kind != "sensors" or solver != "scs" or _conic(name)
     }
-    longest = list(calls)[::-1]
-    found = dict(zip(longest, ctx.at_once([calls[call] for call in longest]), strict=True))
-    told_of = ("value", "certified gap", "proved", "violation", "seconds", "CPU s", "MB")
-    tables = {kind: Table(kind, ("graph", "solver", *told_of, "rank", "status")) for kind in cases}
+    found = ctx.each({call: calls[call] for call in reversed(calls)})  # long ones first
+    figures = ("value", "certified gap", "proved", "violation", "seconds", "CPU s", "MB")
+    tables = {kind: Table(kind, ("graph", "solver", *figures, "rank", "status")) for kind in cases}
     for kind, name, solver in calls:
         tables[kind].add(name, solver, *_cells(found[kind, name, solver]))
     return list(tables.values())
@@ -76,6 +72,6 @@ def _cells(found: ChildResult) -> tuple[Any, ...]:
 
 
 def _conic(name: str) -> bool:
-    """Whether SCS is asked for the sensors of that name."""
+    """Whether SCS is run on these sensors."""
     size, _, noise = name.partition("-")
     return int(size) <= DENSE and not noise

@@ -15,24 +15,24 @@ from benchmarks.harness.report import Report, Table
 TITLE = "SDPLIB: gramian beside Clarabel and SCS"
 PAPER = "Borchers, SDPLIB 1.2 (1999): the optima as printed there"
 
-LIMIT, LIMIT_QUICK = 120.0, 10.0
+LIMITS = 120.0, 10.0
 SOLVERS = ("gramian", "clarabel", "scs")
 FIRST = ("mcp", "maxG", "theta", "gpp")
-"""Families that low rank is made for."""
+"""Families for which low-rank methods are suited."""
 QUICK = ("mcp100", "gpp100", "theta1", "control1", "truss1", "infd1", "infp1")
 LARGE = 250
-"""Order from which Clarabel may take the memory of a machine."""
+"""Order from which Clarabel may need all memory."""
 TOL = 1e-6
 FEASIBLE = 1e-12
-"""A violation that is rounding."""
+"""Largest violation that is attributed to rounding."""
 
 Row = dict[str, Any]
 
 
 def run(ctx: Context) -> Report:
-    """Every problem by every solver, each in a process of its own."""
+    """Every problem by every solver, each in its own process."""
     folder = sdp_folder(ctx) / "sdplib"
-    limit = LIMIT_QUICK if ctx.quick else LIMIT
+    limit = ctx.pick(*LIMITS)
     columns = ["problem", "order", "rows", "printed"]
     for solver in SOLVERS:
         columns += [f"{solver} s", f"{solver} error", f"{solver} violation", f"{solver} MB"]
@@ -127,7 +127,7 @@ def off(value: float | None, printed: float | str, half: float = 0.0) -> float |
 
 
 def refutation(name: str, ours: Row, printed: float | str, half: float) -> list[str]:
-    """A sentence where the printed optimum lies outside what a feasible pair proves of it."""
+    """A sentence if the printed optimum is outside the interval that a feasible pair proves."""
     if isinstance(printed, str) or not ours.get("proved") or ours["violation"] > FEASIBLE:
         return []
     low, high = -ours["value"], -ours["bound"]  # SDPA maximises

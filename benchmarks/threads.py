@@ -35,7 +35,7 @@ QUICK = ("product_300x300x30", "eigh_100", "ratings_rank_16")
 def run(ctx: Context) -> Report:
     """All cases with 1, 2, 4 … threads, up to the number of cores."""
     table = Table("Seconds", COLUMNS)
-    for case in QUICK if ctx.quick else CASES:
+    for case in ctx.pick(CASES, QUICK):
         table.add(*row(case, ctx.data_folder))
     return ctx.report([table], [f"{cores()} cores."])
 

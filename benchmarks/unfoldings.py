@@ -30,9 +30,9 @@ TITLE = "Unfoldings: MVU, RegMVU and ColoredMVU against Isomap, LLE and UMAP"
 PAPER = "No table of a paper: manifolds with known parameters, digits and faces"
 NEEDS_DATA = ("mnist", "orl_faces")
 
-POINTS, POINTS_QUICK, MANY = 1000, 200, 5000
+POINTS, MANY = (1000, 200), 5000
 NEIGHBOURS = 12
-LIMIT, LIMIT_QUICK = 60.0, 10.0
+LIMITS = 60.0, 10.0
 DIGIT = 2
 SIDE, BLOBS = 24, 25
 """Pixels of a rendered image to a side, and the blobs of the object."""
@@ -64,10 +64,9 @@ NOTES = (
 
 def run(ctx: Context) -> Report:
     """Every method on every set."""
-    sets = _sets(ctx, POINTS_QUICK if ctx.quick else POINTS)
+    sets, limit = _sets(ctx, ctx.pick(*POINTS)), ctx.pick(*LIMITS)
     if ctx.quick:
         sets = {name: sets[name] for name in ("Swiss roll", "ORL faces")}
-    limit = LIMIT_QUICK if ctx.quick else LIMIT
     ours = {"time_limit": limit, "random_state": 0}
     methods = {name: (learner, ours) for name, learner in OURS.items()} | OTHERS
     calls = [
@@ -102,7 +101,7 @@ def _sets(ctx: Context, n: int) -> dict[str, Samples]:
         f"MNIST, digit {DIGIT}": Samples(digits, color=digits.mean(axis=1)),
         "ORL faces": Samples(faces.X[people] / 255, labels=faces.y[people]),
     }
-    if n >= POINTS:
+    if not ctx.quick:
         sets[f"Swiss roll, {MANY}"] = roll(MANY, hole=False)
         sets[f"S-curve, {MANY}"] = s_curve(MANY)
     return sets

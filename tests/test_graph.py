@@ -129,14 +129,14 @@ def test_rejects_bad_input(options, message):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("limit", ["FACTORED", "TRIED"])
+@pytest.mark.parametrize("limit", ["FACTORED", "MIN_TRIED_POINTS"])
 def test_eigenvectors_without_factorisation_agree(limit, weighted, monkeypatch):
     graph = neighbor_graph(np.random.default_rng(0).normal(size=(400, 3)), 6, connect="mst")
     P = graph.laplacian(graph.weights() if weighted else None)
     values, vectors = smoothest(P, 5)
     monkeypatch.setattr(f"gramian.graph.{limit}", 300)
-    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
-    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    monkeypatch.setattr("gramian.maps.whitened.MAX_WHOLE_POINTS", 10)
+    monkeypatch.setattr("gramian.maps.whitened.MAX_TRIAL_ENTRIES", 1000)
     rough, waves = smoothest(P, 5)
     np.testing.assert_allclose(rough, values, rtol=1e-3)
     np.testing.assert_allclose(np.abs(np.sum(waves * vectors, axis=0)), 1.0, atol=1e-2)
@@ -149,9 +149,9 @@ def test_no_factorisation_with_fill_in(monkeypatch):
         raise AssertionError("factored")
 
     P = neighbor_graph(np.random.default_rng(0).normal(size=(500, 20)), 6).laplacian()
-    monkeypatch.setattr("gramian.graph.TRIED", 300)
-    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
-    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    monkeypatch.setattr("gramian.graph.MIN_TRIED_POINTS", 300)
+    monkeypatch.setattr("gramian.maps.whitened.MAX_WHOLE_POINTS", 10)
+    monkeypatch.setattr("gramian.maps.whitened.MAX_TRIAL_ENTRIES", 1000)
     monkeypatch.setattr("gramian.graph.eigsh", refused)
     np.testing.assert_allclose(smoothest(P, 2)[0], np.linalg.eigvalsh(P.toarray())[1:3], rtol=1e-3)
 
@@ -159,10 +159,10 @@ def test_no_factorisation_with_fill_in(monkeypatch):
 def test_short_time_limit_reduces_trials(monkeypatch):
     upper = sp.coo_array(sp.triu(neighbor_graph(clouds(1, 400), 6).laplacian(), k=1))
     edges = PairDistances(np.column_stack(upper.coords), 400)
-    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
+    monkeypatch.setattr("gramian.maps.whitened.MAX_WHOLE_POINTS", 10)
     assert sparse_root(edges)[1].all()
     with clock.budget(60.0):
-        monkeypatch.setattr("gramian.maps.whitened.LONGER", 1e9)
+        monkeypatch.setattr("gramian.maps.whitened.TRIAL_TIME_GROWTH", 1e9)
         assert not sparse_root(edges)[1].all()
 
 

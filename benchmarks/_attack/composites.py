@@ -1,4 +1,4 @@
-"""Losses of maps, sums, quadratics of special structure, fixed traces, and missing minima."""
+"""Losses of maps, sums, structured quadratics, fixed traces, and problems without a minimum."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ MOST_CONSTRAINTS = 1500
 
 
 def _map(dice: Dice, name: str, n: int, units: np.ndarray) -> tuple[LinearMap, Term]:
-    """A map, and its forms in a term whose loss is 0; M is measured in units[i]·units[j]."""
+    """A map, and its forms in a term with zero loss; M_ij has the unit units[i]·units[j]."""
     X = np.diag(1 / units) if np.any(units != 1) else None
     if name == "congruence":
         X, name = dice.samples(dice.whole(3, 40), n) / units, dice.choice(list(LEAST)[:3])
@@ -106,7 +106,7 @@ def _loss(
 
 
 def _semidefinite(dice: Dice, n: int) -> tuple[np.ndarray, bool | None]:
-    """A singular PSD matrix, and whether it is exactly PSD (None: to rounding)."""
+    """A singular PSD matrix, and whether it is exactly PSD (None: up to rounding)."""
     rank = dice.whole(0, n - 1)
     if dice.twist("singular to rounding", 0.3):
         S = dice.normal(n, rank)
@@ -148,7 +148,7 @@ def _cone(trace: float | None) -> Any:
 
 
 def _dense(C: Any, n: int) -> Any:
-    """C in extended precision, None as 0."""
+    """C in extended precision, 0 for None."""
     wide = extended(0.0 if C is None else C)
     return wide if wide.ndim else wide * np.eye(n, dtype=LD)
 
@@ -278,7 +278,7 @@ def fixed(dice: Dice) -> Instance:
 
 
 def falling(dice: Dice) -> Instance:
-    """F falls without bound along a ray, which is given."""
+    """F decreases without bound along a known ray."""
     n, kind = dice.order(2), dice.choice(["hinge", "soft-min", "unseen"])
     dice.twists.append(kind)
     C = None

@@ -1,4 +1,4 @@
-"""One instance from its seed to its record: draw, certify, solve, find what is true, judge."""
+"""One instance: draw it, certify points, solve it, search for better points, judge the claims."""
 
 import time
 import traceback
@@ -20,16 +20,16 @@ Record = dict[str, Any]
 SMALL = small.FAMILIES | composites.FAMILIES
 LARGE_ORDER = 1500
 LARGE_SOLVED = 0.3
-"""Of the large instances, how many are solved too; the others are certified only."""
+"""Fraction of the large instances that are also solved; the others are only certified."""
 REFUSALS = ("points of every similar pair are identical", "similar pairs is singular")
-"""What the library may say of the data drawn: they have no whitening."""
+"""Errors that the library may raise for random data: they have no whitening."""
 PATIENCE, GRACE = 10.0, 5.0
-"""A run that takes so many times its time limit, and these seconds, has no limit."""
+"""A run that exceeds this multiple of its time limit plus these seconds ignores the limit."""
 CLASSES = ("up to 15", "16 to 60", "61 to 1500", "over 1500")
 
 
 def draw(seed: int, index: int, large_share: float, only: str | None = None) -> Instance:
-    """The instance of a seed and an index; a ValueError where the library refuses the data."""
+    """The instance of a seed and an index; ValueError if the library rejects the data."""
     dice = Dice(np.random.default_rng([seed, index]))
     drawn_large = dice.chance(large_share)
     name = only or dice.choice(large.FAMILIES if drawn_large else SMALL)
@@ -70,7 +70,7 @@ def _contradictions(raised: list[warnings.WarningMessage]) -> list[Record]:
 
 
 def warm_up() -> None:
-    """Import and compile, which is not the time of an instance."""
+    """Import and compile before an instance is timed."""
     for family in ("mvu", "nuclear_completion", "npkl"):
         examine(0, 0, 0.0, family)
 
@@ -91,7 +91,7 @@ def _traceback(where: str, error: Exception) -> Record:
 
 
 class Attack:
-    """The claims that the library makes on an instance, and the points that may refute them."""
+    """The claims of the library about an instance, and the points that may refute them."""
 
     def __init__(self, instance: Instance, rng: np.random.Generator, limit: float) -> None:
         self.instance, self.rng, self.limit = instance, rng, limit
@@ -175,7 +175,7 @@ class Attack:
         return options
 
     def _search(self) -> None:
-        """Points of others, from the lowest point known."""
+        """Points found by other methods, started at the lowest known point."""
         if self.instance.bounded is False or self.large:
             return
         starts = [f for f in (self.truth.factor,) if f is not None]
@@ -183,7 +183,7 @@ class Attack:
             self.truth.offer(by, factor)
 
     def _call(self, by: str, ask: Callable[[], Any]) -> Any:
-        """An answer of the library; None where it refuses, or breaks, which is written down."""
+        """The result of a call; None if it is rejected or raises an error, which is recorded."""
         try:
             return ask()
         except ValueError as error:

@@ -1,6 +1,6 @@
 """The displayed formula of a problem, written out in extended precision without the library.
 
-Nothing here imports gramian. A map of M is given by what it makes of one column: the numbers
+This module does not import gramian. A map is a function of one column v that returns the numbers
 vᵀA_e v, so that 𝒜(LLᵀ) is a sum over the columns of L and no matrix M is formed.
 """
 
@@ -29,7 +29,7 @@ above `SLICED` multiplications a product is made of slices.
 
 @dataclass(frozen=True)
 class Valued:
-    """F at a factor, and what a double precision evaluation of it may be off by."""
+    """F at a factor, and the error that an evaluation in double precision may have."""
 
     value: Any
     slack: Any
@@ -42,7 +42,7 @@ class Term:
     loss: Loss
     forms: Forms
     sizes: Forms | None = None
-    """The same of absolute values, where a sum within a column can cancel."""
+    """The same with absolute values, if the terms of a column can cancel."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Formula:
     constant: Any = 0.0
     trace: float | None = None
     linear: Callable[[np.ndarray], np.ndarray] | None = None
-    """More of ⟨C, M⟩: V ↦ numbers whose sum it is, for a C that is not to be formed."""
+    """A further part of ⟨C, M⟩ for a C that is not formed: V ↦ numbers with this sum."""
     cache: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __call__(self, factor: np.ndarray) -> Valued:
-        """F(LLᵀ); a factor that misses the trace by rounding is brought to it."""
+        """F(LLᵀ); a factor is scaled to the exact trace if it is fixed."""
         L = np.asarray(factor, dtype=LD)
         if not L.shape[1]:
             L = np.zeros((self.order, 1), dtype=LD)
@@ -74,19 +74,19 @@ class Formula:
         return Valued(value, sum((part.slack for part in parts), TINY + LD(TERMS) * abs(constant)))
 
     def at_zero(self) -> Any:
-        """|F(0)|, by which `minimize` measures an optimum of value 0."""
+        """|F(0)|, the scale of the relative gap that `minimize` uses for an optimum of 0."""
         zero = np.zeros((self.order, 1), dtype=LD)
         return abs(sum((_of_term(term, zero).value for term in self.terms), LD(self.constant)))
 
     def unit(self) -> Any:
-        """The size of F where F(0) = 0 does not tell it: below 1e-15 of it numbers are noise."""
+        """The size of F, also if F(0) = 0: differences below 1e-15 times it are rounding errors."""
         if "unit" not in self.cache:
             bends = sum(term.loss.unit for term in self.terms)
             self.cache["unit"] = self.at_zero() + bends + self._fall()
         return self.cache["unit"]
 
     def _fall(self) -> Any:
-        """a²/4b for F(tvvᵀ) = F(0) + at + bt² along a random v, or b where F has no size."""
+        """a²/4b for F(tvvᵀ) = F(0) + at + bt² along a random v, or b if F(0) and a are 0."""
         if self.trace is not None:
             return LD(0)
         v = np.random.default_rng(0).standard_normal((self.order, 1)).astype(LD)

@@ -1,4 +1,4 @@
-"""What an instance is, and the dice it is drawn with."""
+"""Instances, and the random numbers that determine them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,33 +12,33 @@ from benchmarks._attack.formulas import Formula
 
 @dataclass(frozen=True)
 class Instance:
-    """A problem, its formula, and what is known of it by construction."""
+    """A problem, its formula, and the facts known by construction."""
 
     family: str
     problem: gm.Problem
     formula: Formula
     bounded: bool | None
-    """Whether F has an infimum; None where rounding of the data decides."""
+    """Whether F has an infimum; None if that depends on the rounding of the data."""
     better: tuple[np.ndarray, ...] = ()
-    """Feasible points that are optimal, or better than the probes, or far along a ray."""
+    """Feasible points that are optimal, better than the probes, or far along a ray."""
     probes: tuple[np.ndarray, ...] = ()
-    """Points to certify, beside those every instance gets."""
+    """Further points to certify."""
     twists: tuple[str, ...] = ()
 
 
 @dataclass
 class Dice:
-    """The random numbers of one instance, and the twists that came up."""
+    """The random numbers of one instance, and the names of its special features (`twists`)."""
 
     rng: np.random.Generator
     twists: list[str] = field(default_factory=list)
     features: int = 15
-    """Features that samples with labels have at most."""
+    """Largest number of features of labelled samples."""
     most: int | None = None
-    """How many of them there are at most, where it is not for the family to say."""
+    """Largest number of labelled samples; None leaves it to the family."""
 
     def twist(self, name: str, probability: float) -> bool:
-        """Whether a twist comes up; if so, it is written down."""
+        """Whether the instance has a special feature, with this probability; it is recorded."""
         came_up = self.chance(probability)
         if came_up:
             self.twists.append(name)
@@ -52,11 +52,11 @@ class Dice:
         return options[self.rng.integers(len(options))]
 
     def whole(self, low: int, high: int) -> int:
-        """A whole number between the two, both included."""
+        """An integer in [low, high]."""
         return int(self.rng.integers(low, high + 1))
 
     def power(self, low: float, high: float, size: Any = None) -> Any:
-        """10 to a power drawn between two."""
+        """10 to a power drawn uniformly from an interval."""
         drawn = 10.0 ** self.rng.uniform(low, high, size)
         return drawn if size is not None else float(drawn)
 
@@ -64,12 +64,12 @@ class Dice:
         return self.rng.standard_normal(shape)
 
     def order(self, least: int = 1) -> int:
-        """Mostly up to 15, now and then up to 60."""
+        """Mostly up to 15, sometimes up to 60."""
         high = 60 if self.chance(0.08) else 15
         return max(least, int(np.exp(self.rng.uniform(0.0, np.log(high + 1)))))
 
     def scale(self) -> float:
-        """1, or a tiny or huge number."""
+        """1, or a very small or large number."""
         return self.power(-6, 6) if self.twist("scaled", 0.2) else 1.0
 
     def symmetric(self, n: int) -> np.ndarray:

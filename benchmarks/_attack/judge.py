@@ -1,4 +1,4 @@
-"""What is false: claims of the library against values in extended precision.
+"""False claims of the library, found by values in extended precision.
 
 A certificate claims that no feasible point lies below value − gap. One feasible point below that
 is enough to show it false, whoever found the point.
@@ -18,18 +18,18 @@ HANG, TRACEBACK = "hang", "traceback"
 KINDS = (FALSE_GAP, FALSE_VALUE, FALSE_UNBOUNDED, FALSE_CONVERGED, HANG, TRACEBACK)
 
 FLOOR = 1e-6
-"""`minimize` measures a gap by |F|, or by this much of |F(0)| where the optimum is near 0."""
+"""`minimize` divides a gap by |F|, or by this fraction of |F(0)| if the optimum is near 0."""
 NOISE = 1e-15
-"""Of the size of F: differences below it prove nothing."""
+"""Relative to the size of F: smaller differences prove nothing."""
 NORMWISE = 1e-13
-"""Of F at a matrix of the same trace, all directions alike: what float64 resolves of it."""
+"""Resolution of float64, relative to F at the multiple of I with the same trace."""
 WITHOUT_BOUND = 100.0
-"""Where no bound is known, convergence is a statement on residuals: F may be off by more."""
+"""Factor of the tolerance if no bound is known: convergence then refers to residuals only."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the library says of a factor."""
+    """A claim of the library about a factor."""
 
     by: str
     factor: np.ndarray
@@ -39,12 +39,12 @@ class Claim:
     status: str | None = None
     tol: float = 0.0
     limited: bool = False
-    """Whether the rank was limited: the optimum is then no aim."""
+    """Whether the rank was limited: then F need not be optimal."""
 
 
 @dataclass
 class Truth:
-    """The lowest value in extended precision of any feasible point, rounding added to it."""
+    """The lowest value of any feasible point in extended precision, plus its rounding error."""
 
     formula: Formula
     value: Any = np.inf
@@ -53,13 +53,13 @@ class Truth:
     seen: dict[int, tuple[np.ndarray, Valued]] = field(default_factory=dict)
 
     def at(self, factor: np.ndarray) -> Valued:
-        """F there, evaluated once for each array."""
+        """F at a factor, evaluated once per array."""
         if id(factor) not in self.seen:
             self.seen[id(factor)] = factor, self.formula(factor)
         return self.seen[id(factor)][1]
 
     def offer(self, by: str, factor: np.ndarray) -> Valued | None:
-        """Evaluate a point and keep it where it is the lowest."""
+        """Evaluate a point and keep it if it is the lowest."""
         if not np.all(np.isfinite(factor)):
             return None
         if self.formula.trace is not None and not np.any(factor):
@@ -73,7 +73,7 @@ class Truth:
 def judge(
     claims: Iterable[Claim], truth: Truth, bounded: bool | None
 ) -> tuple[list[dict[str, Any]], int]:
-    """Every false claim, and how many points came with a certified gap."""
+    """All false claims, and the number of points with a certified gap."""
     alarms: list[dict[str, Any]] = []
     certified = 0
     proved = bounded is True
@@ -110,7 +110,7 @@ def _flaws(
 
 
 def _of_its_size(factor: np.ndarray, truth: Truth) -> Any:
-    """Rounding of F at the multiple of I of the same trace: what cancels far out is lost."""
+    """Rounding error of F at the multiple of I with the same trace, where large terms cancel."""
     n = factor.shape[0]
     even = np.sqrt(float(np.sum(factor * factor)) / n) * np.eye(n)
     return NORMWISE * abs(truth.formula(even).value)

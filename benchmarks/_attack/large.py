@@ -1,4 +1,4 @@
-"""Large problems whose probes are known not to be optimal: a better point comes with each.
+"""Large problems whose probes are known not to be optimal: a better point is given with each.
 
 Above some order nobody computes all eigenvalues, so what is better is hidden from methods that
 look for the smallest one: below loud features, in a cluster, at a single node, in a part of its
@@ -35,7 +35,7 @@ def _noisy(dice: Dice, factor: np.ndarray) -> np.ndarray:
 
 
 def _few(dice: Dice, low: float, high: float, size: int) -> np.ndarray:
-    """Mostly few different numbers, so that Krylov methods are done soon, and sure of it."""
+    """Mostly few different numbers, for which Krylov methods converge early."""
     if dice.twist("spread out", 0.15):
         return dice.power(low, high, size)
     return dice.rng.choice(dice.power(low, high, dice.whole(1, 6)), size)
@@ -55,7 +55,7 @@ def _unit(n: int, place: int) -> np.ndarray:
 
 
 def loud_triplets(dice: Dice) -> Instance:
-    """Features that only harm are loud; one that helps a little, summed over triplets, is not."""
+    """Features of large scale that only increase F, and one of small scale that decreases it."""
     d, k = _order(dice, MOST), dice.whole(3, 60)
     mu, lam = dice.choice([0.1, 0.5]), dice.power(-1, 1)
     X = np.zeros((3 * k, d))
@@ -78,7 +78,7 @@ def loud_triplets(dice: Dice) -> Instance:
 
 
 def loud_alignment(dice: Dice) -> Instance:
-    """One sample a class, on features of their own: all are fitted but the quiet one."""
+    """One sample per class with its own feature: the probe fits all but the one of small scale."""
     d, k, lam = _two_orders(dice), dice.whole(2, 40), dice.power(-1, 1)
     places = dice.rng.permutation(d)[:k]
     s = dice.power(0, dice.choice([1, 2, 4]), k) * 2
@@ -97,7 +97,7 @@ def loud_alignment(dice: Dice) -> Instance:
 
 
 def loud_kernel(dice: Dice) -> Instance:
-    """A kernel of parts, each linked within itself; heavy edges, and a small part left at 0."""
+    """A kernel of connected parts with large weights; the probe is 0 on a small part."""
     n, parts = _order(dice), dice.whole(2, 5)
     small = dice.whole(1, 6)
     label = np.sort(dice.rng.integers(0, parts, n))
@@ -120,7 +120,7 @@ def loud_kernel(dice: Dice) -> Instance:
 
 
 def cluster(dice: Dice) -> Instance:
-    """‖M‖² + 2⟨C, M⟩ at 0, C with many eigenvalues at 0, large ones, and a slightly negative."""
+    """‖M‖² + 2⟨C, M⟩ at 0; C has many eigenvalues 0, large ones, and a slightly negative one."""
     n, delta = _two_orders(dice), dice.power(-4, -1)
     size = dice.whole(2, 8)
     i = np.flatnonzero((np.arange(n - 1) + 1) % size)
@@ -162,7 +162,7 @@ def unseen(dice: Dice) -> Instance:
 
 
 def _seeded(n: int) -> list[np.ndarray]:
-    """The first vectors that a generator of seed 0 gives."""
+    """The first vectors of generators with seed 0."""
     starts = [np.random.default_rng(0).standard_normal(n), np.random.default_rng(0).random(n)]
     starts += [np.random.RandomState(0).standard_normal(n)]
     for k in (2, 4, 8):
@@ -218,7 +218,7 @@ def planted_nearest(dice: Dice) -> Instance:
 
 
 def fixed_trace(dice: Dice) -> Instance:
-    """Known squares v_i² of trace τ: vvᵀ fits them all; the probe lacks one node."""
+    """Given diagonal v_i² with trace τ: vvᵀ is optimal; the probe is 0 at one node."""
     n, place = _order(dice), 0
     v = 1 + dice.rng.random((n, 1)) * dice.choice([1, 100])
     v[place] = dice.power(-2, 1)
@@ -238,7 +238,7 @@ def fixed_trace(dice: Dice) -> Instance:
 
 
 def unfolding(dice: Dice) -> Instance:
-    """A path with a planted stress: increasing places are the second vector of a Jacobi matrix."""
+    """A path with a known stress: increasing places are the second vector of a Jacobi matrix."""
     n = dice.whole(LEAST, 1700)
     v = np.cumsum(dice.power(-1, dice.choice([0, 1]), n))
     v -= v.mean()
@@ -261,7 +261,7 @@ def unfolding(dice: Dice) -> Instance:
 
 @dataclass(frozen=True)
 class Crowd:
-    """Cells of a chain or of stars, their largest singular value, and one cell by itself."""
+    """Cells of a chain or of stars, their largest singular value, and one separate cell."""
 
     i: np.ndarray
     j: np.ndarray
@@ -270,7 +270,7 @@ class Crowd:
     lone: tuple[int, int]
 
     def with_lone(self, times: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows and columns with the lone cell so many times, sorted, and which of them it is."""
+        """Rows and columns with the separate cell repeated, sorted, and the mask of its copies."""
         i, j = (np.append(a, [c] * times) for a, c in zip((self.i, self.j), self.lone, strict=True))
         order = np.argsort(i, kind="stable")
         return i[order], j[order], np.arange(i.size)[order] >= self.i.size
@@ -294,7 +294,7 @@ def _crowd(dice: Dice) -> Crowd:
 
 
 def _cancelling(start: np.ndarray) -> tuple[int, int]:
-    """A row and a column where a starting vector cancels, so that it hardly sees their cell."""
+    """A row and a column on which a starting vector nearly cancels."""
     m = start.size // 2
     order = np.argsort(start[:m])
     place = np.clip(np.searchsorted(start[:m], -start[m:], sorter=order), 0, m - 1)
@@ -304,7 +304,7 @@ def _cancelling(start: np.ndarray) -> tuple[int, int]:
 
 
 def heavy_entry(dice: Dice) -> Instance:
-    """All singular values of the crowd are below λ, that of a lone entry is a little above."""
+    """The singular values of the chain or stars are below λ, that of one entry slightly above."""
     crowd = _crowd(dice)
     shape = crowd.size, crowd.size
     lam = crowd.top * (1 + dice.power(-6, -1))
@@ -318,7 +318,7 @@ def heavy_entry(dice: Dice) -> Instance:
 
 
 def heavy_sign(dice: Dice) -> Instance:
-    """The same for signs: the lone cell comes three times, and its row is scaled."""
+    """The same for signs: the separate cell is repeated three times, and its row is scaled."""
     crowd, mu = _crowd(dice), 0.1
     m = crowd.size
     lam = crowd.top * (1 + dice.power(-6, -1))
@@ -335,7 +335,7 @@ def heavy_sign(dice: Dice) -> Instance:
 
 
 def chain_offsets(dice: Dice) -> Instance:
-    """Offsets along a chain with hardly a ridge: a system that takes many steps to solve."""
+    """Offsets along a chain with a tiny ridge: an ill-conditioned system."""
     N = dice.whole(200, 1500)
     k = np.repeat(np.arange(N), 2)
     i, j = k[1:], k[:-1]

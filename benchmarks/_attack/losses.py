@@ -1,7 +1,7 @@
 """Losses in the precision of their argument: terms, slopes, and their form as a conic model.
 
-`terms` are numbers whose sum is g(z), `slope` is ∇g(z), `bend` what z² is multiplied by where z
-is squared (0 where it is not).
+`terms` are numbers whose sum is g(z), `slope` is ∇g(z), and `bend` is the coefficient of z² (0 if
+there is none).
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Loss:
     centre: Any = 0.0
     bend: Any = 0.0
     unit: Any = 0.0
-    """How large g is where it bends: its size where g(0) = 0."""
+    """The size of g near its curved part, used if g(0) = 0."""
 
     terms: Callable[[np.ndarray], np.ndarray]
     slope: Callable[[np.ndarray], np.ndarray]
@@ -148,10 +148,10 @@ class Logistics(Loss):
 
 @dataclass(frozen=True)
 class SoftMinimum(Loss):
-    """μ ln Σ exp(−z/μ); with slack, the last of z is its budget and the least are raised.
+    """μ ln Σ exp(−z/μ); with slack, its budget is the last entry of z and raises the smallest ones.
 
-    With c the others, it is the least over ξ ≥ 0, Σ ξ = `rate` times the budget, of
-    μ ln Σ exp(−(c + ξ)/μ).
+    With c the other entries it is the minimum of μ ln Σ exp(−(c + ξ)/μ) over ξ ≥ 0 with
+    Σ ξ = `rate` times the budget.
     """
 
     mu: float
@@ -169,7 +169,7 @@ class SoftMinimum(Loss):
         return -share if self.rate is None else -np.append(share, self.rate * share[raised][0])
 
     def _raised(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Every value below a level at that level, so that all the slack is spent."""
+        """c with its smallest entries raised to a common level by the budget, and their mask."""
         if self.rate is None:
             return z, np.zeros(z.size, dtype=bool)
         c, budget = z[:-1], max(z[-1], 0) * z.dtype.type(self.rate)
@@ -204,7 +204,7 @@ class OffsetSquares(Loss):
     incidence: sp.csr_array
     ridge: float
     solver: list[Any]
-    """Room for one factorisation of EᵀE + κI."""
+    """Cache of the factorisation of EᵀE + κI."""
 
     @property
     def centre(self) -> Any:
@@ -219,7 +219,7 @@ class OffsetSquares(Loss):
         return self.scale * self._fitted(z)[0]
 
     def _fitted(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What is left beside the best offsets: a double precision solve, refined three times."""
+        """The residual after the best offsets, and these, by a solve refined three times."""
         E = self.incidence.astype(z.dtype)
         if not self.solver:
             system = (self.incidence.T @ self.incidence).tocsc()

@@ -1,4 +1,4 @@
-"""Points found without the library: an upper bound on F* is all it takes to expose a false gap.
+"""Points found without the library: any upper bound on F* can expose a false gap.
 
 A conic model for Clarabel where that is installed, and a descent on the factor. Both work in
 double precision on a dense matrix of the map over svec(M); what their points are worth is then
@@ -20,7 +20,7 @@ DESCENTS = 120
 
 
 def points(formula: Formula, starts: Sequence[np.ndarray], seconds: float) -> Iterator[Any]:
-    """Factors that may be better than those known, with the name of who found them."""
+    """Factors that may be better than the known ones, with the name of the method."""
     if formula.order > 60:
         return
     dense = DenseForm(formula)
@@ -117,7 +117,7 @@ def _root(matrix: Any, n: int) -> np.ndarray:
 
 
 def descent(dense: DenseForm, start: np.ndarray) -> np.ndarray:
-    """L-BFGS on a full factor, scaled to be as large as the start."""
+    """L-BFGS on a full factor, scaled to the size of the start."""
     n = dense.order
     rng = np.random.default_rng(0)
     size = float(np.linalg.norm(start)) or 1.0
@@ -148,7 +148,7 @@ def descent(dense: DenseForm, start: np.ndarray) -> np.ndarray:
 
 
 def conic_factor(dense: DenseForm, seconds: float) -> np.ndarray | None:
-    """What Clarabel finds, moved onto the cone; None where it is not installed or gives up."""
+    """Clarabel's solution, projected onto the cone; None if it is not installed or fails."""
     try:
         import clarabel
     except ImportError:
@@ -184,7 +184,7 @@ class ConicModel:
         return rows
 
     def sum(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """Rows over x of different ages, added."""
+        """The sum of rows over different numbers of variables."""
         total = np.zeros((len(parts[0]), self.size))
         for part in parts:
             total[:, : part.shape[1]] += part.astype(float)

@@ -1,4 +1,4 @@
-"""Planted semidefinite programs: dense rows, mixed scales, dependent rows, every way to end.
+"""Semidefinite programs with known optima: dense rows, mixed scales, dependent rows, all statuses.
 
 Each program is made from a known primal-dual pair (M, y, S) with MS = 0, or from a known ray. The
 data are then changed in ways that do not change the answer: features and rows in other units, rows
@@ -19,7 +19,7 @@ ORDER, ROWS = (5, 90), (3, 120)
 
 @dataclass
 class Facts:
-    """The data, and what is known: the optimum, or why there is none.
+    """The data, and the optimum or the reason why there is none.
 
     `end` is "optimal", "unattained" (a finite infimum), "infeasible" or "unbounded".
     """
@@ -90,7 +90,7 @@ def blocks(rng: Any) -> Facts:
 
 
 def features(rng: Any) -> Facts:
-    """Every feature in a unit of its own, from 1e-6 to 1e6: M ↦ DMD."""
+    """Each feature in its own unit, from 1e-6 to 1e6: M ↦ DMD."""
     facts = dense(rng)
     d = 10 ** rng.uniform(-6, 6, 200)[: len(facts.C)]
     facts.C, facts.A = facts.C / np.outer(d, d), facts.A / np.outer(d, d)
@@ -98,7 +98,7 @@ def features(rng: Any) -> Facts:
 
 
 def units(rng: Any) -> Facts:
-    """C, b and every row in units of their own, from 1e-6 to 1e6."""
+    """C, b and each row in its own unit, from 1e-6 to 1e6."""
     facts = dense(rng)
     row = 10 ** rng.uniform(-6, 6, len(facts.b))
     cost, right = 10 ** rng.uniform(-6, 6, 2)
@@ -108,7 +108,7 @@ def units(rng: Any) -> Facts:
 
 
 def dependent(rng: Any) -> Facts:
-    """A third of the rows again, as combinations of the others."""
+    """A third more rows, as combinations of the others."""
     facts = dense(rng)
     mix = rng.standard_normal((max(1, len(facts.b) // 3), len(facts.b)))
     facts.A = np.concatenate([facts.A, np.tensordot(mix, facts.A, 1)])
@@ -117,7 +117,7 @@ def dependent(rng: Any) -> Facts:
 
 
 def inequalities(rng: Any) -> Facts:
-    """Half of the rows are ≤: some with a multiplier, the others with room."""
+    """Half of the rows are ≤: some active with a multiplier, the others inactive."""
     n, m = _sizes(rng)
     half = m // 2
     M, S = _pair(rng, n, half)
@@ -131,7 +131,7 @@ def inequalities(rng: Any) -> Facts:
 
 
 def unattained(rng: Any) -> Facts:
-    """Beside a planted program min N_11 with N_12 = 1, whose infimum 0 no matrix has."""
+    """A program with a known optimum plus min N_11 with N_12 = 1, with infimum 0, not attained."""
     facts = dense(rng)
     n = len(facts.C)
     grown = [np.pad(part, ((0, 0), (0, 2), (0, 2))) for part in (facts.A, facts.C[None])]

@@ -1,4 +1,4 @@
-"""Many instances by several processes, each in a worker that can be replaced.
+"""Run many instances in several worker processes that can be replaced.
 
 Each worker receives one index at a time over a pipe. One that does not answer within three times
 the limit is killed and replaced, and its instance is recorded as a hang.
@@ -20,14 +20,14 @@ from benchmarks._attack.judge import HANG, TRACEBACK
 
 Record = dict[str, Any]
 PATIENCE = 3.0
-"""An instance is a hang after this many times its limit."""
+"""An instance is recorded as a hang after this multiple of its time limit."""
 START = 120.0
-"""Seconds that a worker may take to import and compile."""
+"""Time limit in seconds for the imports and compilations of a worker."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which instances; (seed, index) and these settings determine each."""
+    """The instances of a run; (seed, index) and these settings determine each."""
 
     instances: int
     seed: int = 0
@@ -196,6 +196,6 @@ def _serve(pipe: Connection, plan: Plan) -> None:
 
 
 def one_thread() -> None:
-    """Limit the processes to come to one thread each."""
+    """Limit later processes to one thread each."""
     for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = "1"

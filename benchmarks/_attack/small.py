@@ -1,4 +1,4 @@
-"""Small problems of every family, with data where certificates break."""
+"""Small problems of every family, with data that are hard for certificates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ from benchmarks._attack.losses import (
 )
 
 RAY = tuple(10.0**k for k in range(0, 13, 2))
-"""How far out the points lie that show a fall without end."""
+"""Distances along a ray of the points that show that F is unbounded below."""
 
 
 def along(direction: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -62,7 +62,7 @@ def quadratic(dice: Dice) -> Instance:
 
 
 def _singular(dice: Dice, n: int, *, falls: bool) -> tuple[Any, Any, np.ndarray, Any]:
-    """A and B vanish on the last coordinates, where C is definite, or falls."""
+    """A and B vanish on the last coordinates, where C is definite, or negative in one."""
     rank = dice.whole(1, n - 1)
     A = np.pad(dice.definite(rank), (0, n - rank))
     B = dice.choice([None, np.pad(dice.definite(rank), (0, n - rank))])

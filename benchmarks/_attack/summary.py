@@ -1,4 +1,4 @@
-"""What came of an attack, as tables."""
+"""The results of an attack as tables."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
 
 
 def false(records: Iterable[Record]) -> int:
-    """How many instances have an alarm."""
+    """The number of instances with an alarm."""
     return sum(bool(record["alarms"]) for record in records)
 
 
@@ -54,7 +54,7 @@ def _row(records: Sequence[Record]) -> list[Any]:
 
 
 def _worst(records: Sequence[Record], most: int = 40) -> Table:
-    """The alarms themselves, the first of each family, kind and claim."""
+    """The first alarm of each family, kind and claim."""
     table = Table("Alarms", ["instance", "family", "order", "kind", "claim", "reason"])
     seen: set[tuple[str, str, str]] = set()
     for record in records:

@@ -1,1 +1,1 @@
-"""What the benchmarks of semidefinite programs share."""
+"""Code that the benchmarks of semidefinite programs share."""

@@ -26,7 +26,7 @@ def solve(kind: str, name: str, solver: str, limit: float, tol: float) -> Row:
 
 
 def met_exactly(problem: gm.Problem) -> gm.Problem:
-    """Distances without noise as equations, 0 as the objective: what a conic solver is given."""
+    """Distances without noise as equations and a zero objective, for conic solvers."""
     objective = problem.objective
     measured = gm.Constraint.equal(objective.map, objective.loss.centre)
     nothing = Linear(Sparse(sp.csr_array((problem.order,) * 2)))

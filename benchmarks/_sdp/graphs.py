@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 
 def read_rudy(path: Path) -> sp.csr_array:
-    """`nodes edges`, then `i j weight` a line, counted from 1; gzipped or not."""
+    """Lines `nodes edges`, then `i j weight` with indices from 1; gzipped or not."""
     raw = path.read_bytes()
     words = (gzip.decompress(raw) if path.suffix == ".gz" else raw).split()
     n, edges = int(words[0]), np.array(words[2:], dtype=float).reshape(-1, 3)
@@ -18,7 +18,7 @@ def read_rudy(path: Path) -> sp.csr_array:
 
 
 def hamming(bits: int) -> sp.csr_array:
-    """Words of so many bits, joined where they differ in two of them."""
+    """Words of `bits` bits, joined if they differ in two of them."""
     words = np.arange(2**bits)
     masks = [1 << a | 1 << b for a in range(bits) for b in range(a)]
     i, j = np.tile(words, len(masks)), np.concatenate([words ^ mask for mask in masks])

@@ -30,6 +30,7 @@ from gramian.common.storage import storable
 from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest, squared_distances
+from gramian.objectives.matrices import DENSE_ORDER
 from gramian.proofs.sparse import SparseForm
 
 __all__ = ["Graph", "neighbor_graph", "normalized_laplacian", "smoothest"]
@@ -39,28 +40,21 @@ Indices = NDArray[np.integer]
 
 CONNECT = ("error", "mst", "components")
 
-REFINED = 3
-"""Number of rounds that distinguish points with rows of equal norm."""
-
 FACTORED = 20_000
 """Number of points above which a Laplacian is not factored: its fill-in can grow quadratically."""
 
-TRIED = 5000
+MIN_TRIED_POINTS = 5000
 """Number of points above which fill-in is first tested on a subset of the edges."""
 
-UNDERRATED = 3.0
+TIME_SAFETY = 3.0
 """Ratio of the actual to the estimated time of a sparse factorisation, at most: 20,000 points of 5
 dimensions take 49 s, estimated as 16 s, and 5,000 of 50 dimensions 1.5 s, estimated as 0.6 s."""
 
 WAVES_SHARE = 0.5
 """Fraction of the remaining time for the eigenvectors of a starting point."""
 
-SHIFT = 1e-6
+SHIFT_RATIO = 1e-6
 """The shift of a shift-inverted Laplacian, relative to its mean diagonal entry."""
-
-FEW_RESTARTS, WIDE, DENSE = 100, 160, 3000
-"""Restarts of a short Krylov space, the size of the next one, and the number of points up to which
-all eigenvalues are computed if that fails, too."""
 
 
 @storable
@@ -225,8 +219,8 @@ def canonical_order(X: Any) -> Indices:
 
     Random draws and splits in this order do not depend on the numbering of the rows. The order is
     invariant to translation, scaling and rotation of samples: it is computed from inner products of
-    the centred rows, first their squared norms k and then ⟨x_i, Σ_j √k_j x_j⟩, which distinguishes
-    rows of equal norm.
+    the centred rows, first their squared norms k and then, three times, ⟨x_i, Σ_j √k_j x_j⟩, which
+    distinguishes rows of equal norm.
     """
     rows: Any = sp.csr_array(X, dtype=float) if sp.issparse(X) else np.asarray(X, dtype=float)
     mean = np.ravel(np.asarray(rows.mean(axis=0)))
@@ -238,7 +232,7 @@ def canonical_order(X: Any) -> Indices:
         key = np.einsum("ij,ij->i", rows, rows)
     unit = float(np.mean(np.abs(key))) or 1.0
     key = key / unit
-    for _ in range(REFINED):
+    for _ in range(3):
         v = np.sqrt(np.abs(key))
         along = rows.T @ v - float(np.sum(v)) * mean
         key = key + (rows @ along - float(mean @ along)) / (unit * rows.shape[0])
@@ -285,7 +279,7 @@ def smoothest(
     if root is not None and not constant and constant_vanishes:
         return (_preconditioned if filled else _inverted)(L, m, root, rng)
     start = rng.standard_normal(n)
-    shift = -SHIFT * float(L.diagonal().mean())
+    shift = -SHIFT_RATIO * float(L.diagonal().mean())
     try:
         if filled:
             top = 2.0 * float(L.diagonal().max())  # an upper bound on the eigenvalues
@@ -310,15 +304,15 @@ def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Ar
     converge. Then a larger space, and for small graphs a full decomposition, is used.
     """
     n = L.shape[0]
-    wide = {"ncv": min(n, max(WIDE, 4 * count)), "tol": 1e-10}
+    wide = {"ncv": min(n, max(160, 4 * count)), "tol": 1e-10}
     factor = splu(sp.csc_array(L - shift * sp.eye_array(n)), **SYMMETRIC)
     inverse = in_time(L.shape, factor.solve)
-    for way in ({"maxiter": FEW_RESTARTS}, wide):
+    for way in ({"maxiter": 100}, wide):
         try:
             found = eigsh(L, count, sigma=shift, v0=start, OPinv=inverse, **way)
             return cast(tuple[Array, Array], found)
         except ArpackNoConvergence:
-            if way is wide and n > DENSE:
+            if way is wide and n > DENSE_ORDER:
                 raise
     values, vectors = np.linalg.eigh(L.toarray())
     return values[:count], vectors[:, :count]
@@ -331,9 +325,9 @@ def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
     """
     n, left = L.shape[0], clock.left()
     # A sparse factorisation cannot be interrupted.
-    timed = left < clock.ENDLESS and n > DENSE
-    late = timed and UNDERRATED * SparseForm(L).seconds > left
-    easy = n <= min(TRIED, FACTORED) and not late
+    timed = left < clock.ENDLESS and n > DENSE_ORDER
+    late = timed and TIME_SAFETY * SparseForm(L).seconds > left
+    easy = n <= min(MIN_TRIED_POINTS, FACTORED) and not late
     if easy or connected_components(L, directed=False)[0] > 1:
         return late or n > FACTORED, None
     root, whole = _partial_root(L)

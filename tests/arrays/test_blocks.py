@@ -67,7 +67,7 @@ def test_reductions_equal_those_of_the_array(name, axis, step):
 
 
 @STEPS
-def test_any_and_all_look_at_every_row(step):
+def test_any_and_all_read_every_row(step):
     positive = in_blocks(W, step) > 0
     assert bool(XP.any(positive)) and not bool(XP.all(positive))
     assert bool(XP.all(in_blocks(W, step) > W.min() - 1))

@@ -65,5 +65,5 @@ def test_dense_systems_agree(monkeypatch):
     own = links[:, 0] == links[:, 1]
     found = module.dense_row_systems(map.pattern, w, own, base, V)(R)
     np.testing.assert_allclose(found, row_systems(map.pattern, w, base, V)(R), rtol=1e-9)
-    monkeypatch.setattr(module, "LARGEST", 40 * 4**2 - 1)
+    monkeypatch.setattr(module, "MAX_DEVICE_ELEMENTS", 40 * 4**2 - 1)
     assert module.dense_row_systems(map.pattern, w, own, base, V) is None

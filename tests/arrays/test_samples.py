@@ -29,7 +29,7 @@ def test_blocks_give_the_same_as_indexing(layout):
         np.testing.assert_array_equal(found.toarray() if sp.issparse(found) else found, expected)
 
 
-def test_a_change_in_the_last_block_is_seen():
+def test_change_in_the_last_block_is_found():
     X = np.zeros((15, 2), dtype=np.float32)
     X[-1, 1] = 1e-30
     assert varying_columns(X).tolist() == [False, True]

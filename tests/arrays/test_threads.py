@@ -11,7 +11,13 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from gramian.arrays import threads
-from gramian.arrays.threads import MIDDLE, SMALL, blas_threads_for, dense_threads, in_parts
+from gramian.arrays.threads import (
+    FEW_THREAD_ELEMENTS,
+    ONE_THREAD_ELEMENTS,
+    blas_threads_for,
+    dense_threads,
+    in_parts,
+)
 from tests.slow import slow_except
 
 
@@ -26,19 +32,28 @@ def many(monkeypatch):
 
 
 def test_dense_threads_depend_on_size(many):
-    assert [dense_threads(n) for n in (0, SMALL, SMALL + 1, MIDDLE, MIDDLE + 1)] == [1, 1, 4, 4, 16]
+    assert [
+        dense_threads(n)
+        for n in (
+            0,
+            ONE_THREAD_ELEMENTS,
+            ONE_THREAD_ELEMENTS + 1,
+            FEW_THREAD_ELEMENTS,
+            FEW_THREAD_ELEMENTS + 1,
+        )
+    ] == [1, 1, 4, 4, 16]
 
 
 def test_limits_nest_and_are_restored(many):
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with blas_threads_for(SMALL):
+        with blas_threads_for(ONE_THREAD_ELEMENTS):
             assert blas_threads() == {1}
-            with blas_threads_for(MIDDLE + 1):  # a large proof within a small problem
+            with blas_threads_for(FEW_THREAD_ELEMENTS + 1):  # a large proof within a small problem
                 assert blas_threads() == before
             assert blas_threads() == {1}
         assert blas_threads() == before
-        with blas_threads_for(MIDDLE + 1):  # never more than was given
+        with blas_threads_for(FEW_THREAD_ELEMENTS + 1):  # never more than was given
             assert blas_threads() == before
 
 

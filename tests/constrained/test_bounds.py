@@ -27,7 +27,7 @@ def whole_of(certificates, value=10.0):
     return whole(bounds, certificates[-1], value, 20.0)
 
 
-def test_an_estimated_bound_stays_estimated_after_a_lower_proved_one():
+def test_lower_proved_bound_does_not_prove_an_estimated_one():
     estimated = certificate_at(9.5, miss=1e-4, method="Fenchel dual point")
     found = whole_of([estimated, certificate_at(8.0, miss=0.0)])
     assert found.lower_bound == pytest.approx(9.5)
@@ -45,7 +45,7 @@ def test_a_proved_bound_stays_proved_after_a_lower_estimate():
     assert found.lower_bound == pytest.approx(9.5) and found.proved
 
 
-def test_the_highest_of_estimates_is_wrong_with_the_sum_of_their_probabilities():
+def test_miss_probabilities_of_estimates_add_up():
     bounds = LowerBounds()
     for value, miss in ((1.0, 1e-3), (3.0, 2e-3), (2.0, 4e-3)):
         bounds.add(LowerBound(value, "trace bound", miss=miss))
@@ -77,7 +77,7 @@ def test_certificates_above_order_1500_keep_their_probability():
     assert found.lower_bound == pytest.approx(first.lower_bound)
 
 
-def test_a_certificate_by_the_highest_of_estimates_has_the_doubt_of_all():
+def test_certificate_by_the_highest_estimate_has_the_sum_of_miss_probabilities():
     problem = gm.problems.quadratic(np.eye(2), None, -np.eye(2))
     bounds, image = Bounds(problem, keep_estimates=True), problem.objective.image(np.zeros((2, 1)))
     for value, miss in ((-1.9, 1e-3), (-1.5, 2e-3)):

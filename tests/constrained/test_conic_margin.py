@@ -1,4 +1,4 @@
-"""What Clarabel is handed once more where its answer leaves no true bound near."""
+"""Further calls of Clarabel with a margin, if the first solution gives no close lower bound."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Problems with linear constraints: optima known otherwise, true bounds, rays, refusals."""
+"""Problems with linear constraints: known optima, valid bounds, rays, rejected input."""
 
 import time
 
@@ -57,7 +57,7 @@ def test_random_programs_against_clarabel(solver, seed):
 
 
 @pytest.mark.parametrize("solver", METHODS)
-def test_the_gap_and_the_dual_point_hold_for_maxcut(solver):
+def test_gap_and_dual_point_of_maxcut_are_valid(solver):
     problem = gm.problems.maxcut(weights(20))
     found = gm.minimize(problem, solver, tol=1e-6)
     assert found.status is gm.Status.CONVERGED
@@ -70,7 +70,7 @@ def test_the_gap_and_the_dual_point_hold_for_maxcut(solver):
     assert again.relative_gap <= 1e-6
 
 
-def test_rows_of_given_length_and_the_others_agree():
+def test_unit_diagonal_agrees_with_other_methods():
     problem = gm.problems.maxcut(weights(30))
     quick = gm.minimize(problem, "unit-diagonal", tol=1e-6)
     slow = gm.minimize(problem, "augmented-lagrangian", tol=1e-6)
@@ -90,7 +90,7 @@ def test_large_maxcut_is_proved_by_a_sparse_factorisation():
 
 
 def test_a_quadratic_objective_under_constraints_is_the_nearest_correlation_matrix():
-    """Higham's 3 × 3 example (2002), which is symmetric between its ends."""
+    """Higham's 3 × 3 example (2002), whose solution is invariant to reversing the order."""
     T = np.array([[2.0, -1, 0], [-1, 2, -1], [0, -1, 2]])
     i, j = np.triu_indices(3)
     loss = Squared(T[i, j], weight=np.where(i == j, 1.0, 2.0))
@@ -117,7 +117,7 @@ def test_a_fixed_trace_and_bounds_on_both_sides():
         assert found.dual[0] == pytest.approx(-1.0, abs=1e-3)
 
 
-def test_blocks_and_variables_that_only_have_to_be_positive():
+def test_blocks_and_nonnegative_variables():
     """min x₁ + 2x₂ + tr M with x₁ + x₂ + M_00 = 1, M_11 = 1."""
     C = [np.eye(2), np.array([0.5, 2.0])]
     A = [[np.diag([1.0, 0]), [1.0, 1.0]], [np.diag([0, 1.0]), [0.0, 0.0]]]
@@ -128,7 +128,7 @@ def test_blocks_and_variables_that_only_have_to_be_positive():
 
 
 @pytest.mark.slow
-def test_a_vanishing_square_is_kept_exactly():
+def test_row_that_makes_all_feasible_points_singular():
     """⟨J, M⟩ = 0 beside a diagonal of 1, as in graph partitioning: no M is definite."""
     n = 30
     W = (weights(n) > 1.0).astype(float)
@@ -143,7 +143,7 @@ def test_a_vanishing_square_is_kept_exactly():
     assert found.value == pytest.approx(gm.minimize(inside, tol=1e-5).value, rel=3e-5)
 
 
-def test_summary_tells_violation_and_the_six_errors():
+def test_summary_contains_violation_and_dimacs_errors():
     found = gm.minimize(gm.problems.maxcut(weights(6)))
     told = found.summary()
     assert len(told["dimacs"]) == 6
@@ -152,7 +152,7 @@ def test_summary_tells_violation_and_the_six_errors():
     assert "dimacs" not in gm.minimize(gm.problems.quadratic(np.eye(2), None, -np.eye(2))).summary()
 
 
-def test_a_ray_is_told_with_each_refutation():
+def test_infeasible_and_unbounded_results_have_a_ray():
     empty = gm.problems.sdp(np.eye(2), [np.eye(2)], [-1.0])
     found = gm.minimize(empty, "augmented-lagrangian")
     assert found.status is gm.Status.INFEASIBLE
@@ -275,7 +275,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("call", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_bad_input_is_told_in_a_sentence(call, sentence):
+def test_rejects_bad_input(call, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         call()
 
@@ -298,7 +298,7 @@ CONTRADICTORY = {
 
 
 @pytest.mark.parametrize(("A", "b"), CONTRADICTORY.values(), ids=CONTRADICTORY)
-def test_a_contradiction_comes_with_the_combination_of_rows(A, b):
+def test_contradiction_error_has_the_combination_of_rows(A, b):
     with pytest.raises(gm.constrained.ContradictionError) as told:
         gm.minimize(gm.problems.sdp(np.eye(2), A, b))
     y = told.value.combination
@@ -307,14 +307,14 @@ def test_a_contradiction_comes_with_the_combination_of_rows(A, b):
 
 
 @pytest.mark.parametrize("solver", ["auto", *METHODS])
-def test_no_objective_asks_for_a_feasible_point(solver):
+def test_zero_objective_finds_a_feasible_point(solver):
     result = gm.minimize(gm.problems.sdp(np.zeros((3, 3)), [np.diag([1.0, 0, 0])], [2.0]), solver)
     assert result.status is gm.Status.CONVERGED
     assert result.matrix()[0, 0] == pytest.approx(2.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.2])
-def test_a_limit_of_time_ends_a_run_with_what_it_has(seconds):
+def test_time_limit_returns_the_best_point(seconds):
     n = 1800
     W = sp.random_array((n, n), density=0.01, rng=np.random.default_rng(0))
     found = gm.minimize(gm.problems.maxcut(W + W.T), tol=1e-9, time_limit=seconds)
@@ -324,7 +324,7 @@ def test_a_limit_of_time_ends_a_run_with_what_it_has(seconds):
         assert found.value < 0
 
 
-def test_rows_have_units_of_their_own():
+def test_violations_are_measured_in_units_of_rows():
     M = np.diag([2.0, 1.0, 1.0])
     plain, scaled = (gm.Constraint.equal(diagonal(3), 1.0, unit) for unit in (1.0, [10.0, 1, 1]))
     z = plain.map.of_matrix(M)
@@ -346,7 +346,7 @@ def test_distances_alone_have_a_bound():
     assert -found.certificate.lower_bound >= straight @ straight * (1 - 1e-9)
 
 
-def test_a_value_below_the_bound_has_not_converged():
+def test_value_below_the_bound_is_not_converged():
     """A row of a thousandth: tr M = 0.95 violates it by 5e-5, and the value is off by 5e-2."""
     model = Model.of(gm.problems.sdp(np.eye(2), [1e-3 * np.eye(2)], [1e-3]))
     settings = Settings(rank=None, tol=1e-4, rng=np.random.default_rng(0))
@@ -362,14 +362,14 @@ def test_a_value_below_the_bound_has_not_converged():
     assert referee.below == pytest.approx(0.05, rel=0.1) and not referee.converged
 
 
-def test_a_bound_that_grows_without_end_does_not_end_the_search_for_its_ray():
+def test_diverging_bound_does_not_end_the_search_for_a_ray():
     given = instance(2)
     below = {"A_ub": list(given.B), "b_ub": given.h} if len(given.h) else {}
     problem = gm.problems.sdp(given.C, list(given.A), given.b, **below)
     assert gm.minimize(problem, tol=1e-5).status is gm.Status.INFEASIBLE
 
 
-def test_a_factor_is_not_moved_when_the_time_is_up():
+def test_factor_is_not_polished_after_the_time_limit():
     model = Model.of(gm.problems.maxcut(weights(6)))
     factor = 0.9 * np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))[0]
     with clock.until(time.perf_counter() - 1.0):

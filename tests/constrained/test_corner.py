@@ -1,4 +1,4 @@
-"""Sensors and anchors: a corner of M that is held, and dual points that are true."""
+"""Sensors and anchors: problems with a fixed corner of M, and their dual points."""
 
 from fractions import Fraction
 
@@ -40,7 +40,7 @@ def test_sensors_without_noise_are_certified():
     assert np.median(np.linalg.norm(placed - places, axis=1)) <= 1e-2
 
 
-def test_sensors_with_noise_have_a_bound_that_no_other_start_refutes():
+def test_bound_for_noisy_sensors_is_below_other_local_minima():
     problem, _ = network(12, noise=0.1, degree=4)
     found = gm.minimize(problem, "anchored-newton", tol=1e-4, random_state=0)
     assert found.status is gm.Status.CONVERGED
@@ -49,6 +49,13 @@ def test_sensors_with_noise_have_a_bound_that_no_other_start_refutes():
     assert found.certificate.lower_bound <= other.value
     again = gm.certify(problem, found.factor)
     assert again.lower_bound == pytest.approx(found.certificate.lower_bound, rel=1e-6)
+
+
+def test_noisy_sensors_that_need_more_columns_are_certified():
+    problem, _ = network(25, seed=1, noise=0.05, degree=7)
+    found = gm.minimize(problem, "anchored-newton", tol=1e-4, random_state=0, max_iter=30)
+    assert found.status is gm.Status.CONVERGED
+    assert found.rank > 5  # two dimensions and three additional columns at the start
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -68,7 +75,7 @@ def test_a_dual_point_of_a_corner_is_feasible_without_rounding(seed):
     assert exactly_psd(S)
 
 
-def test_sensors_that_nothing_ties_to_an_anchor_are_no_trouble():
+def test_sensors_not_connected_to_an_anchor():
     pairs = np.array([[0, 1], [1, 2], [0, 2], [3, 4]])  # 4 is the anchor
     problem = gm.problems.sensor_localization(pairs, np.ones(4), [[0.0, 0.0]], n=4)
     found = gm.minimize(problem, tol=1e-6, random_state=0)
@@ -76,7 +83,7 @@ def test_sensors_that_nothing_ties_to_an_anchor_are_no_trouble():
     assert found.value <= 1e-10
 
 
-def test_other_constraints_are_no_corner():
+def test_other_constraints_have_no_corner():
     corner = Entries([[0, 0], [0, 1], [1, 1]], 4)
     objective = Composite(Entries([[2, 2], [2, 3]], 4), Squared(1.0))
     free = gm.Problem(objective, constraints=gm.Constraint.equal(corner, [1.0, 0.0, 1.0]))

@@ -1,4 +1,4 @@
-"""Newton's method on the dual: derivatives, theta numbers known otherwise, true bounds."""
+"""Newton's method on the dual: derivatives, theta numbers computed by Clarabel, valid bounds."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def random_graph(n, density, seed=0):
 
 
 def theta_by_clarabel(graph):
-    """θ as an optimum that gramian had no part in."""
+    """θ computed by Clarabel alone."""
     n = len(graph)
     edges = np.argwhere(np.triu(graph))
     A = np.zeros((len(edges) + 1, n, n))
@@ -72,7 +72,7 @@ def test_theta_against_clarabel(n, density):
     assert found.certificate.violation <= 1e-6
 
 
-def test_auto_takes_it_for_theta_of_a_hamming_graph():
+def test_auto_uses_dual_newton_for_theta_of_a_hamming_graph():
     """Where all edges are alike θ = −nλ_min/(λ_max − λ_min) (Lovász 1979, theorem 9)."""
     graph, n = hamming(7), 128
     problem = gm.problems.lovasz_theta(graph)
@@ -87,7 +87,7 @@ def test_auto_takes_it_for_theta_of_a_hamming_graph():
     assert np.linalg.eigvalsh(slack)[0] >= -1e-9
 
 
-def test_rows_that_differ_in_size_are_met_by_few_products(monkeypatch):
+def test_polish_of_rows_of_different_size_needs_few_products(monkeypatch):
     """A diagonal matrix moved off its edges, more of them than are solved for directly."""
     n = 110
     model = Model.of(gm.problems.lovasz_theta(random_graph(n, 0.3)))
@@ -103,7 +103,7 @@ def test_rows_that_differ_in_size_are_met_by_few_products(monkeypatch):
     assert np.linalg.norm(back - moved) <= np.linalg.norm(moved - L)
 
 
-def test_a_row_without_entries_does_no_harm():
+def test_row_without_entries_is_ignored():
     A = [np.eye(3), np.zeros((3, 3))]
     problem = gm.problems.sdp(np.diag([1.0, 2.0, 3.0]), [sp.csr_array(a) for a in A], [1.0, 0.0])
     found = gm.minimize(problem, "dual-newton", tol=1e-6)

@@ -36,7 +36,7 @@ def slack(C, A, y):
 
 
 def integers(rng, n):
-    """A symmetric matrix of whole numbers: its own rounding is none."""
+    """A symmetric matrix of integers, which are exact."""
     M = rng.integers(-3, 4, (n, n)).astype(float)
     return M + M.T
 
@@ -60,7 +60,7 @@ def test_a_repaired_point_is_feasible_without_rounding(way, size, floor):
     assert seen > 30
 
 
-def test_a_point_between_large_ones_pays_for_the_rounding_of_both():
+def test_combination_of_large_dual_points_subtracts_their_rounding():
     """Rows that cancel: multipliers of a million leave a slack of a millionth."""
     rng, floor, seen = np.random.default_rng(1), 2.0**-20, 0
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Planted dense programs end certified, or with a ray that is checked here once more."""
+"""Dense programs with known optima converge; the rays of others are verified independently."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_planted_programs_of_every_kind(kind, seed, monkeypatch):
 
 
 def check_ray(found, facts):
-    """What a ray has to show, from the data alone."""
+    """Verify a ray from the data alone."""
     if found.status in (gm.Status.UNBOUNDED, gm.Status.UNATTAINED):
         N = found.ray @ found.ray.T
         sizes = np.linalg.norm(facts.A, axis=(1, 2))
@@ -72,7 +72,7 @@ def check_ray(found, facts):
         assert np.linalg.eigvalsh(np.tensordot(found.ray, facts.A, 1))[-1] <= 1e-7
 
 
-def test_the_units_of_features_do_not_matter():
+def test_invariant_to_units_of_features():
     C, A, b, best = dense_of(20, 25)
     d = 10.0 ** np.linspace(-6, 6, 20)
     units = np.outer(d, d)
@@ -84,7 +84,7 @@ def test_the_units_of_features_do_not_matter():
     assert again.lower_bound == pytest.approx(found.certificate.lower_bound, rel=1e-12)
 
 
-def test_scaled_features_change_no_value_and_no_multiplier():
+def test_feature_scaling_keeps_values_and_multipliers():
     C, A, b, _ = dense_of(8, 6)
     d = 10.0 ** np.linspace(-4, 4, 8)
     problem = gm.problems.sdp(C / np.outer(d, d), list(A / np.outer(d, d)), b)
@@ -100,7 +100,7 @@ def test_scaled_features_change_no_value_and_no_multiplier():
     assert feature_scaling(even).problem is even
 
 
-def test_a_callback_sees_factors_in_the_coordinates_of_the_problem():
+def test_callback_receives_factors_in_the_coordinates_of_the_problem():
     C, A, b, _ = dense_of(8, 6)
     d = 10.0 ** np.linspace(-4, 4, 8)
     problem = gm.problems.sdp(C / np.outer(d, d), list(A / np.outer(d, d)), b)
@@ -110,7 +110,7 @@ def test_a_callback_sees_factors_in_the_coordinates_of_the_problem():
     assert off <= 1e-6
 
 
-def test_rows_that_depend_on_others_get_no_multiplier_of_their_own():
+def test_dependent_rows_have_multiplier_zero():
     C, A, b, best = dense_of(12, 10)
     A, b = np.concatenate([A, A[:3] + A[3:6]]), np.concatenate([b, b[:3] + b[3:6]])
     problem = gm.problems.sdp(C, list(A), b)
@@ -134,7 +134,7 @@ def test_blocks_single_entries_and_bounds_on_both_sides():
     assert found.value == pytest.approx(other.value, rel=1e-4)
 
 
-def test_a_step_takes_its_share_of_every_residual():
+def test_step_reduces_every_residual_by_its_fraction():
     C, A, b, _ = dense_of(9, 7)
     form = StandardForm(Model.of(gm.problems.sdp(C, list(A), b)))
     step = Iteration(form, InteriorPoint.first(form))
@@ -147,7 +147,7 @@ def test_a_step_takes_its_share_of_every_residual():
     assert balance == pytest.approx(step.balance, abs=1e-10)
 
 
-def test_no_dual_point_means_no_convergence():
+def test_not_converged_without_a_dual_point():
     """A program whose slack is never definite: the value is right, and no bound can be proved."""
     C, link = np.diag([1.0, 0.0]), np.array([[0.0, 0.5], [0.5, 0.0]])
     found = gm.minimize(gm.problems.sdp(C, [link], [1.0]), time_limit=10)
@@ -155,7 +155,7 @@ def test_no_dual_point_means_no_convergence():
 
 
 @pytest.mark.slow
-def test_programs_too_large_are_refused_by_name():
+def test_rejects_programs_that_are_too_large():
     order = 400
     A = [np.eye(order)[:, [k]] @ np.eye(order)[[k]] for k in range(300)]
     problem = gm.problems.sdp(np.eye(order) + 1.0, A, np.ones(300))
@@ -173,14 +173,14 @@ def test_infeasibility_is_found_although_the_cost_is_negative():
 
 
 @pytest.mark.parametrize(("C", "status"), [([1.0, 2.0], "CONVERGED"), ([1.0, -1.0], "UNBOUNDED")])
-def test_several_rows_of_zeros_are_no_constraint(C, status):
+def test_rows_of_zeros_are_ignored(C, status):
     nothing = [np.zeros((2, 2))] * 2
     result = gm.minimize(gm.problems.sdp(np.diag(C), nothing, [0.0, 0.0]))
     assert (result.status.name, result.value) == (status, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_multipliers_without_a_definite_slack_are_recognised(seed):
+def test_detects_that_no_multipliers_have_a_definite_slack(seed):
     """C + vB ⪰ 0 for one v only, because B is indefinite where C + vB is singular."""
     rng = np.random.default_rng(seed)
     W, B = rng.standard_normal((6, 2)), rng.standard_normal((6, 6))

@@ -1,4 +1,4 @@
-"""Theta numbers with a border: recognised, led back, solved, and their bounds true."""
+"""Theta numbers with a border: detection, conversion in both directions, optima and bounds."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ FORMS = [by_zero_and_one, by_signs, combined]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_both_ways_keep_what_is_feasible(form):
+def test_feasible_points_stay_feasible_in_both_directions(form):
     """A feasible Y leads to a feasible M of no less a value, a dual point to one of its value."""
     graph, w = random_graph(9, 0.3, seed=1), np.linspace(1.0, 2.0, 9)
     C, A, b = form(graph, w)
@@ -93,7 +93,7 @@ def test_theta_with_a_border_against_clarabel(form, seed):
     assert result.certificate.lower_bound <= best + 1e-6 * abs(best)
 
 
-def test_auto_takes_the_form_with_a_trace():
+def test_auto_uses_the_form_with_a_trace():
     graph = random_graph(70, 0.1)
     C, A, b = by_signs(graph, np.ones(70))
     result = gm.minimize(gm.problems.sdp(C, list(A), b), tol=1e-5, time_limit=100)
@@ -102,7 +102,7 @@ def test_auto_takes_the_form_with_a_trace():
     assert result.value == pytest.approx(plain.value, rel=3e-5)
 
 
-def test_what_is_no_theta_number_is_refused():
+def test_rejects_other_problems():
     graph, w = random_graph(9, 0.3, seed=1), np.ones(9)
     C, A, b = by_signs(graph, w)
     for off in (b + np.eye(1, len(b), 3).ravel(), np.append(b[:-1], 0.5)):

@@ -59,7 +59,7 @@ def test_the_variance_is_that_of_other_methods(seed):
     assert found.certificate.lower_bound <= other.value + 1e-5 * abs(other.value)
 
 
-def test_a_hundred_points_are_unfolded_in_a_moment():
+def test_unfolding_path_certifies_a_hundred_points():
     edges, D = graph(100)
     problem = exact_mvu(edges, D, 100)
     result = gm.minimize(problem, tol=5e-5)
@@ -95,11 +95,11 @@ def test_points_without_cliques_have_no_face():
         (lambda: exact_mvu([(k, k + 1) for k in range(600)], np.ones(600), 601), "at most"),
     ],
 )
-def test_other_problems_are_refused(make, reason):
+def test_rejects_other_problems(make, reason):
     assert reason in (refusal(Model.of(make())) or "")
 
 
-def test_lengths_that_no_points_have_are_not_called_solved():
+def test_infeasible_lengths_do_not_converge():
     """A triangle with one side that is too long."""
     problem = exact_mvu([(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 9.0], 3)
     assert gm.minimize(problem, time_limit=5.0).status is not gm.Status.CONVERGED

@@ -76,7 +76,7 @@ def test_duals_agree_with_clarabel(make):
         np.testing.assert_allclose(constraint.dual_value, dual, atol=1e-3)
 
 
-def test_a_psd_variable_is_restored():
+def test_psd_variable_is_restored():
     problem = cut()
     problem.solve(solver=gm.cvxpy.Gramian())
     result = problem.solver_stats.extra_stats

@@ -176,6 +176,6 @@ def test_along_agrees_with_value():
             assert line(t) == pytest.approx(restriction.value(theta + t * move), rel=1e-12)
 
 
-def test_overflow_is_no_proof_of_unboundedness():
+def test_overflow_does_not_prove_unboundedness():
     Q = np.array([[1.0, np.nan], [np.nan, 2.0]])
     assert box_quadratic(Q, np.ones(2), np.array([-1.0, 0.0]), np.full(2, np.inf)) is not None

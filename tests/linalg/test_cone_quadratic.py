@@ -65,7 +65,7 @@ def test_invariant_to_scale(scale, unit):
     np.testing.assert_allclose(S / unit, plain, atol=1e-6 * np.trace(plain))
 
 
-def test_damping_keeps_the_answer_near():
+def test_damping_keeps_the_solution_near_the_start():
     H, gradient, here = random_quadratic(6, 5, rank=1)
     moves = [
         np.linalg.norm(svec(cone_quadratic(H, gradient, here, damping=d).S) - here)

@@ -29,7 +29,7 @@ def test_solves_a_definite_system(definite, scaled):
     assert found.products < 100 and found.curved is None
 
 
-def test_stops_at_the_residual_asked_for(definite):
+def test_stops_at_the_requested_residual(definite):
     A, b = definite
     found = conjugate_gradient(A.__matmul__, b, steps=100, residual=1e-3)
     assert np.linalg.norm(b - A @ found.x) <= 1.001e-3
@@ -62,7 +62,7 @@ def test_negative_curvature_ends_the_iteration():
     assert b @ found.x > 0.5 * found.x @ A @ found.x  # ½xᵀAx − bᵀx has decreased
 
 
-def test_first_direction_of_negative_curvature_is_the_answer():
+def test_returns_a_first_direction_of_negative_curvature():
     b = np.array([1.0, 2.0])
     found = conjugate_gradient(lambda p: -p, b, steps=20)
     np.testing.assert_array_equal(found.x, b)

@@ -54,7 +54,7 @@ def test_without_pairs_the_product_is_the_gradient_itself():
     assert np.array_equal(Pairs(np.zeros(3), 2).times(g), g)
 
 
-def test_a_flat_pair_is_left_out():
+def test_flat_pair_is_omitted():
     pairs, rng = Pairs(np.zeros(4), 3), np.random.default_rng(0)
     A, x = np.diag([1.0, 2.0, 3.0, 4.0]), rng.standard_normal(4)
     first = Point(x, 0.0, A @ x)

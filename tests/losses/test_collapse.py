@@ -39,13 +39,13 @@ def collapse():
     return Collapse(uniform_targets(CLASSES, SIZES), SIZES)
 
 
-def test_collapse_is_its_formula():
+def test_collapse_agrees_with_its_formula():
     z = images(0)
     expected = sum(np.mean(d[same]) + logsumexp(-d) for d, same in by_rows(z, CLASSES))
     assert collapse().value(z) == pytest.approx(expected)
 
 
-def test_soft_collapse_is_its_formula():
+def test_soft_collapse_agrees_with_its_formula():
     z = images(1)
     expected = sum(logsumexp(-d) - logsumexp(-d[same]) for d, same in by_rows(z, CLASSES))
     assert SoftCollapse(CLASSES, SIZES).value(z) == pytest.approx(expected)
@@ -103,7 +103,7 @@ def test_recession_is_the_slope_far_out():
 
 
 @pytest.mark.parametrize("change", [-0.1, 0.1, np.nan])
-def test_rejects_targets_that_are_no_distributions(change):
+def test_rejects_targets_that_are_not_distributions(change):
     q = uniform_targets(CLASSES, SIZES)
     q[1] += change
     with pytest.raises(ValueError, match="must be distributions over the other points"):

@@ -368,6 +368,6 @@ def test_rejects_slack_rate_that_is_not_positive(rate):
         FilledSoftMin(mu=1.0, rate=rate)
 
 
-def test_signed_refuses_a_factor_of_zero():
+def test_signed_rejects_a_factor_of_zero():
     with pytest.raises(ValueError, match="other than 0"):
         Signed(Squared(), [1.0, 0.0])

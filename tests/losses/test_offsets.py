@@ -1,4 +1,4 @@
-"""Squares beside offsets, by blocks of entries: the same as by arrays of all of them."""
+"""Squares with offsets: blocks of entries give the same results as whole arrays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_scales_of_rows_and_columns_are_those_of_entries(entries, weighted, turn
     np.testing.assert_allclose(lean.smoothness, whole.smoothness)
 
 
-def test_entries_held_out_count_nothing(entries):
+def test_held_out_entries_are_ignored(entries):
     rows, cols, values, sides, weight = entries
     held = np.random.default_rng(3).random(rows.size) < 0.3
     options = {"row_scale": sides[0], "col_scale": sides[1], "ridge": 2.0}

@@ -64,7 +64,7 @@ def test_graph_has_recall(small):
 
 
 def test_warns_of_low_recall(small, monkeypatch):
-    monkeypatch.setattr(approximate, "PROBED", 1)
+    monkeypatch.setattr(approximate, "CELLS_PER_QUERY", 1)
     monkeypatch.setattr(approximate, "DIRECTIONS", 2)
     with pytest.warns(UserWarning, match=r"finds about \d+% of the nearest neighbours"):
         found = nearest(np.random.default_rng(0).standard_normal((900, 60)), 5, approximate=True)

@@ -28,11 +28,11 @@ def go(monkeypatch):
     """Force one search method, with small tiles."""
 
     def choose(way):
-        monkeypatch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
-        monkeypatch.setattr(front, "FULL", 1.0)
-        monkeypatch.setattr(front, "SMALL", 0)
+        monkeypatch.setattr(front, "MAX_PLAIN_WORK", 0 if way == "compiled" else 10**12)
+        monkeypatch.setattr(front, "MIN_DENSE_FRACTION", 1.0)
+        monkeypatch.setattr(front, "MAX_DENSE_ELEMENTS", 0)
         monkeypatch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
-        monkeypatch.setattr(tiles, "SIDE", 48)
+        monkeypatch.setattr(tiles, "TILE_SIDE", 48)
 
     return choose
 
@@ -103,9 +103,9 @@ def test_query_among_the_samples_finds_itself(way, go):
 )
 def test_scale_offset_and_outlier(way, seed, offset, scale, far):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
+        patch.setattr(front, "MAX_PLAIN_WORK", 0 if way == "compiled" else 10**12)
         patch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
-        patch.setattr(tiles, "SIDE", 32)
+        patch.setattr(tiles, "TILE_SIDE", 32)
         X = np.random.default_rng(seed).standard_normal((90, 5)) + offset
         X[seed % 90] += far
         same(nearest(X * scale, 4), brute(X * scale, 4))
@@ -131,7 +131,7 @@ def test_grid_with_ties(way, go):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_result_is_independent_of_threads(threads, monkeypatch):
-    monkeypatch.setattr(tiles, "SIDE", 16)
+    monkeypatch.setattr(tiles, "TILE_SIDE", 16)
     X, labels = whole(5, n=203) / 3, whole(6, n=203, d=1)[:, 0].astype(np.int32)
     marks = np.arange(203, dtype=np.int32)
     for either in (marks, labels):
@@ -216,7 +216,7 @@ def test_large_searches_are_compiled(monkeypatch):
     monkeypatch.setattr(front._tree, "fits", lambda X: False)
     monkeypatch.setattr(kernels, "search", compiled)
     for limit, count in ((400 * 400 * 105, 0), (400 * 400 * 105 - 1, 1)):
-        monkeypatch.setattr(front, "PLAIN_WORK", limit)
+        monkeypatch.setattr(front, "MAX_PLAIN_WORK", limit)
         np.testing.assert_array_equal(front.nearest(X, 3).indices, expected.indices)
         assert len(asked) == count
 

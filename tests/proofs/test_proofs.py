@@ -201,7 +201,7 @@ def test_pencil_with_fill_in_uses_dense_factor(scale):
 
 @pytest.mark.parametrize("weights", [None, [0.5], [-0.2, 1.0]])
 def test_pencil_of_many_points_uses_fronts(weights, monkeypatch):
-    monkeypatch.setattr("gramian.proofs.sparse.FRONTED", 50)
+    monkeypatch.setattr("gramian.proofs.sparse.MIN_FRONT_POINTS", 50)
     rng = np.random.default_rng(1)
     S, P = sparse_symmetric(rng, 300, 0.01), sp.diags_array(rng.uniform(0.1, 5.0, 300))
     U = None if weights is None else 0.3 * rng.standard_normal((300, len(weights)))

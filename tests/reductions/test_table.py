@@ -1,7 +1,7 @@
 """Reductions × problems: equal F, equal optimum, and valid bounds on both sides.
 
-What is reduced is written out here by its formula, and its optimum found by another route: a conic
-model, or a method of the original variable.
+The formulas of the reduced problems are written out here, and their optima are computed in another
+way: by a conic model, or by a method in the original variable.
 """
 
 from collections.abc import Callable

@@ -6,9 +6,11 @@ import pytest
 import gramian as gm
 from gramian.losses import SoftMin, Squared
 from gramian.maps import Entries, PairDistances
+from gramian.methods.base import Settings
 from gramian.objectives import Composite
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.papers import biconvex
+from gramian.papers.agd import agd
 from tests.cases import BY_NAME, CASES, EDGES, N
 from tests.slow import slow
 
@@ -44,7 +46,7 @@ def test_a_step_of_the_local_lipschitz_constant_descends(case):
 
 @pytest.mark.parametrize("rule", [slow(1), 2])
 @pytest.mark.parametrize("extrapolate", [True, slow(False)])
-def test_bis_draws_its_two_factors_together(rule, extrapolate):
+def test_bis_factors_converge_to_each_other(rule, extrapolate):
     case = BY_NAME["squared-distances"]
     result = gm.minimize(case.problem, "bis", tol=1e-9, rule=rule, extrapolate=extrapolate)
     difference = result.history["difference"]
@@ -55,7 +57,7 @@ def test_bis_draws_its_two_factors_together(rule, extrapolate):
         assert np.all(np.diff(result.history["gamma"]) >= 0)
 
 
-def test_bis_refuses_an_unknown_rule():
+def test_bis_rejects_an_unknown_rule():
     with pytest.raises(ValueError, match="rule must be 1"):
         gm.minimize(CONE[0].problem, "bis", rule=3)
 
@@ -76,7 +78,7 @@ def soft_min(mu: float, order: int = N) -> gm.Problem:
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
-def test_the_frank_wolfe_gap_is_true_at_every_iterate(mu, options):
+def test_frank_wolfe_gap_is_valid_at_every_iterate(mu, options):
     """The largest smallest distance over tr M = 2 is that of M = 2(I − 11ᵀ/n)/(n − 1)."""
     problem = soft_min(mu)
     H = np.eye(N) - 1 / N
@@ -89,7 +91,7 @@ def test_the_frank_wolfe_gap_is_true_at_every_iterate(mu, options):
     assert np.trace(result.matrix()) == pytest.approx(2.0)
 
 
-def test_exact_steps_and_local_search_pay():
+def test_exact_steps_and_local_search_reduce_the_gap():
     problem = soft_min(0.1)
     runs = {
         name: gm.minimize(problem, "frank-wolfe", tol=0, max_iter=40, **options).certificate.gap
@@ -103,7 +105,7 @@ def test_exact_steps_and_local_search_pay():
     assert runs["exact"] < runs["hazan"]
 
 
-def test_frank_wolfe_takes_a_cone_only_where_the_trace_is_bounded():
+def test_frank_wolfe_needs_a_bound_on_the_trace():
     bounded = BY_NAME["squared-entries"]
     result = gm.minimize(bounded.problem, "frank-wolfe", tol=1e-7)
     assert result.value == pytest.approx(bounded.optimum, rel=1e-6)
@@ -114,7 +116,7 @@ def test_frank_wolfe_takes_a_cone_only_where_the_trace_is_bounded():
         gm.minimize(free, "frank-wolfe")
 
 
-def test_frank_wolfe_refuses_an_unknown_step():
+def test_frank_wolfe_rejects_an_unknown_step():
     with pytest.raises(ValueError, match="step must be one of"):
         gm.minimize(soft_min(0.1), "frank-wolfe", step="armijo")
 
@@ -131,8 +133,27 @@ def test_auto_keeps_the_trace_of_a_large_slice():
 
 
 @pytest.mark.parametrize("name", ["gd", "lro", "agd"])
-def test_descent_on_the_factor_keeps_the_rank_asked_for(name):
+def test_descent_on_the_factor_keeps_the_requested_rank(name):
     result = gm.minimize(BY_NAME["kta-trace"].problem, name, rank=2, max_iter=30)
     assert result.rank == 2
     values = result.history["value"]
     assert values[-1] < values[0]
+
+
+def test_agd_extrapolates_by_nesterovs_weights():
+    """L⁺ = P − ∂F/∂P/η at P = L + ((t − 1)/t⁺)(L − L⁻), t⁺ = ½(1 + √(1 + 4t²)), BiS §IV."""
+    problem = gm.problems.quadratic(np.diag(np.geomspace(0.1, 1.0, 8)), None, -np.eye(8))
+    objective = problem.objective
+    L = before = np.random.default_rng(0).standard_normal((8, 2))
+    run = agd(problem, L, Settings(None, 0.0, np.random.default_rng(0)), check=1000)
+    value, t, weight = next(run).value, 1.0, 0.0
+    for _ in range(10):
+        P = L + weight * (L - before)
+        step = next(run)
+        assert step.value < value  # otherwise the momentum is reset
+        moved = P - step.trace["step"] * objective.gradient_factor(objective.image(P))
+        np.testing.assert_allclose(step.factor, moved, rtol=1e-12, atol=1e-14)
+        before, L, value = L, step.factor, step.value
+        t, last = 0.5 * (1 + np.sqrt(1 + 4 * t * t)), t
+        weight = (last - 1) / t
+    assert weight > 0.7

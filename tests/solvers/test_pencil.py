@@ -24,7 +24,7 @@ def laplacian(weights):
 @pytest.mark.parametrize("fronted", [50, 10**9])
 @pytest.mark.parametrize("last", [0.0, 1e-3, 100.0])
 def test_the_lowest_eigenpairs_are_found_and_proved(fronted, last, monkeypatch):
-    monkeypatch.setattr("gramian.proofs.sparse.FRONTED", fronted)
+    monkeypatch.setattr("gramian.proofs.sparse.MIN_FRONT_POINTS", fronted)
     rng = np.random.default_rng(0)
     S, P = laplacian(rng.normal(0.3, 1.0, 1200)), laplacian(np.ones(1200))
     U = np.full((599, 1), 600**-0.5)

@@ -102,8 +102,8 @@ def test_a_part_of_the_edges_whitens_where_all_would_fill_in(monkeypatch):
     edges, D, _ = roll(300)
     plain = problems.mvu(edges, D, 300, 0.1)
     best = gm.minimize(plain, "whitened", tol=1e-6, random_state=0)
-    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
-    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    monkeypatch.setattr("gramian.maps.whitened.MAX_WHOLE_POINTS", 10)
+    monkeypatch.setattr("gramian.maps.whitened.MAX_TRIAL_ENTRIES", 1000)
     problem = problems.mvu(edges, D, 300, 0.1)
     inner = whitening(problem.objective).objective
     kept = inner.map.identity_weights()

@@ -26,10 +26,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-AHEAD = 16
-CACHE_LINE = 64
-# Rows of a factor that are collected for one row of the other: 3 MB for 200 columns.
+AHEAD, CACHE_LINE = 16, 64
+"""Pairs or entries by which rows are prefetched ahead of their use, and bytes of a cache line."""
+
 ROOM = 2048
+"""Rows of a factor that are collected for one row of the other: 3 MB for 200 columns."""
 
 
 def compiled(function: Callable[..., Any], *flags: str, **more: Any) -> Callable[..., Any]:

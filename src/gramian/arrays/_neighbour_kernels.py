@@ -20,7 +20,7 @@ import numpy as np
 
 from gramian.arrays._kernels import compiled
 
-CHUNK = 16
+SCORES_PER_CHUNK = 16
 """Scores whose minimum is compared with the threshold before they are tested individually."""
 
 ROUND_UP, TINY = 1.0 + 2.0**-22, 2.0**-100
@@ -142,7 +142,7 @@ def offer(
         row, column = hits[hit, 0], hits[hit, 1]
         i = first + row if rows_ask else start + column
         j = start + column if rows_ask else first + row
-        for _ in range(min(CHUNK, n_cols - column if rows_ask else n_rows - row)):
+        for _ in range(min(SCORES_PER_CHUNK, n_cols - column if rows_ask else n_rows - row)):
             near = own_squares[i] + np.float64(squares[j] - np.float32(2.0) * scores[row, column])
             room = bases[i] + slopes[i] * norms[j] + rests[j]
             if near - room <= heaps[i, 0] and own_marks[i] != other_marks[j]:
@@ -243,9 +243,9 @@ def columns_below(
         i = start + c
         limits[c] = _limit(heaps[i, 0], asking[0][i], asking[1][i], asking[2][i], peak, rest)
     count = 0
-    for begin in range(0, n_rows, CHUNK):
+    for begin in range(0, n_rows, SCORES_PER_CHUNK):
         least[:] = np.float32(np.inf)
-        for row in range(begin, min(begin + CHUNK, n_rows)):
+        for row in range(begin, min(begin + SCORES_PER_CHUNK, n_rows)):
             square, line = offered[0][first + row], scores[row]
             for c in range(n_cols):
                 least[c] = min(least[c], square - np.float32(2.0) * line[c])
@@ -281,8 +281,8 @@ def rows_below(
         limit = _limit(heaps[i, 0], asking[0][i], asking[1][i], asking[2][i], peak, rest)
         if _count_below(line, squares, limit) == 0:
             continue
-        for begin in range(0, n_cols, CHUNK):
-            part = slice(begin, begin + CHUNK)
+        for begin in range(0, n_cols, SCORES_PER_CHUNK):
+            part = slice(begin, begin + SCORES_PER_CHUNK)
             if _count_below(line[part], squares[part], limit) > 0:
                 hits[count, 0], hits[count, 1] = row, begin
                 count += 1
@@ -336,7 +336,7 @@ def sweep(
     for t in range(tiles.shape[0]):
         longest = max(longest, tiles[t, 1] - tiles[t, 0])
     room = np.empty((longest, width), dtype=np.float32)
-    most = max(longest * -(-width // CHUNK), width * -(-longest // CHUNK))
+    most = max(longest * -(-width // SCORES_PER_CHUNK), width * -(-longest // SCORES_PER_CHUNK))
     hits = np.empty((most, 2), dtype=np.int32)
     for t in range(tiles.shape[0]):
         first, stop = tiles[t]

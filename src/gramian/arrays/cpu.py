@@ -45,9 +45,6 @@ COMPILED_ROW_WORK = 400_000
 # Cost of a cache miss, in multiplications.
 MISS = 8
 
-# Cost of a difference, in pairs: the products before and after it have at least as many columns.
-DIFFERENCE = 8
-
 # Entries of a sparse matrix in one block of rows.
 ROW_BLOCK_ENTRIES = 4_096
 
@@ -56,7 +53,6 @@ ROW_BLOCK_ENTRIES = 4_096
 NEAR_BYTES = 2**18
 # A factor of at most this many bytes stays in the caches.
 CACHED_BYTES = 2**23
-STEP_SAMPLE = 4_096
 
 # Entries of a sparse matrix in one block of its Gram matrix, if that is small.
 GRAM_BLOCK = 2**18
@@ -284,7 +280,7 @@ def differences(
     values: Floats, more: Indices, less: Indices, *, compiled: bool | None = None
 ) -> NDArray[np.float64]:
     """values[more] − values[less]."""
-    if not worth_compiling(compiled, DIFFERENCE * more.size):
+    if not worth_compiling(compiled, MISS * more.size):
         return values.take(more) - values.take(less)
     out = np.empty(more.size)
     _launch("differences", more.size, more.size, values, more, less, out)
@@ -295,7 +291,7 @@ def sums_of_differences(
     w: Floats, more: Indices, less: Indices, count: int, *, compiled: bool | None = None
 ) -> NDArray[np.float64]:
     """The transpose of `differences`: sums of w_e over more_e minus over less_e, length `count`."""
-    if not worth_compiling(compiled, DIFFERENCE * more.size):
+    if not worth_compiling(compiled, MISS * more.size):
         found: NDArray[np.float64] = np.bincount(more, w, count).astype(float, copy=False)
         return found - np.bincount(less, w, count)
     out = np.zeros(count)
@@ -392,7 +388,7 @@ def _lie_far(V: Floats, indices: Indices) -> bool:
     """
     if V.nbytes <= CACHED_BYTES or indices.size <= 3:
         return False
-    step = np.abs(np.diff(indices[indices.size // 2 :][:STEP_SAMPLE])).mean()
+    step = np.abs(np.diff(indices[indices.size // 2 :][:4096])).mean()
     return bool(step * V[:1].nbytes > NEAR_BYTES)
 
 

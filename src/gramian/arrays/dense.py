@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from gramian.arrays.threads import blas_threads_for
 
-TINY = 40
+UNTHREADED_ORDER = 40
 """Order up to which BLAS uses one thread by itself."""
 
-ALIKE = 1 - 1e-6
+TIE_RATIO = 1 - 1e-6
 """Relative tolerance of ties: numbers that differ by less may be equal up to rounding."""
 
 
 def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Eigenvalues and eigenvectors of a symmetric matrix."""
-    if A.shape[0] <= TINY:
+    if A.shape[0] <= UNTHREADED_ORDER:
         values, vectors = np.linalg.eigh(A)
         return values, vectors
     with blas_threads_for(A.size):
@@ -28,7 +28,7 @@ def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def first_largest(rows: NDArray[Any]) -> NDArray[np.integer]:
     """The index of the largest number of each row, the first of those equal up to rounding."""
-    return np.argmax(rows >= ALIKE * np.max(rows, axis=1, keepdims=True), axis=1)
+    return np.argmax(rows >= TIE_RATIO * np.max(rows, axis=1, keepdims=True), axis=1)
 
 
 def row_signs(rows: NDArray[Any]) -> NDArray[np.float64]:

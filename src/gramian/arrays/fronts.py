@@ -25,14 +25,14 @@ from gramian.common.memory import memory
 Array = NDArray[np.floating]
 Indices = NDArray[np.int64]
 
-FRONTED = 8000
+MIN_FRONT_POINTS = 8000
 """Number of points from which factors are multifrontal: 5,000 digits unfold in the same time
 without, and compiling the kernels on a new machine takes about twenty seconds."""
 
-WASTE = 0.2
+MAX_ZERO_FRACTION = 0.2
 """Largest fraction of explicit zeros in a front; merging gives larger fronts."""
 
-RATE, HELD = 1e10, 0.1
+PRODUCTS_PER_SECOND, MAX_MEMORY_FRACTION = 1e10, 0.1
 """Approximate multiplications per second, and the fraction of memory that a factor may take."""
 
 SYMMETRIC: dict[str, Any] = {
@@ -76,10 +76,13 @@ class Elimination:
 
         Infinite if the factor and its work space exceed a fraction of the memory.
         """
-        if 8.0 * (self.entries + self.room) > HELD * memory():
+        if 8.0 * (self.entries + self.room) > MAX_MEMORY_FRACTION * memory():
             return np.inf
         wide, below = np.diff(self.starts).astype(float), np.diff(self.ends)
-        return float(np.sum(wide * (wide * wide / 3 + wide * below + below * below))) / RATE
+        return (
+            float(np.sum(wide * (wide * wide / 3 + wide * below + below * below)))
+            / PRODUCTS_PER_SECOND
+        )
 
     @cached_property
     def terms(self) -> Array:
@@ -127,7 +130,7 @@ def _inner(A: sp.csr_array) -> Elimination:
     A, order = sp.csr_array(A[lead][:, lead]), order[lead]
     parent = kernels.elimination_tree(A.indptr, A.indices)
     counts = kernels.column_counts(A.indptr, A.indices, parent)
-    starts = np.append(kernels.merged(parent, counts, WASTE), A.shape[0])
+    starts = np.append(kernels.merged(parent, counts, MAX_ZERO_FRACTION), A.shape[0])
     front = np.repeat(np.arange(starts.size - 1), np.diff(starts))
     above = parent[starts[1:] - 1]
     parents = np.where(above >= 0, front[above], -1)

@@ -21,27 +21,25 @@ from scipy import sparse
 from gramian.arrays import _neighbour_kernels as kernels
 from gramian.arrays._kernels import is_compiled
 from gramian.arrays.samples import BLOCK, row_squares
-from gramian.arrays.threads import blas_threads_for, cores
+from gramian.arrays.threads import PARTS_PER_THREAD, blas_threads_for, cores
 from gramian.common import clock
 
 Array = NDArray[np.floating[Any]]
 Indices = NDArray[np.integer[Any]]
 
-ROUNDING, UNDERFLOW = 2.0**-24, 2.0**-120
+FLOAT32 = np.finfo(np.float32)
+ROUNDING, UNDERFLOW = float(FLOAT32.eps) / 2, 64 * float(FLOAT32.tiny)
 
-EXACT = 2**22
+MAX_EXACT_SQUARE = 0.25 / ROUNDING
 """Squared norm up to which integers are exact in float32: sums of four of them are below 2²⁴."""
 
-SIDE = 496
+TILE_SIDE = 496
 """Rows and columns of a tile: 1 MB of float32."""
 
-POOL = 32
+SPARE_CANDIDATES = 32
 """Size of a pool in addition to three candidates for each neighbour."""
 
-BLOCKS_PER_THREAD = 4
-"""Blocks of samples per thread; in a round each block has one partner."""
-
-FEW = 4
+MAX_SHARING_THREADS = 4
 """Threads up to which every product is used for both samples. With more threads, rounds of short
 blocks cause waiting, and each thread processes its own queries against all samples."""
 
@@ -147,7 +145,7 @@ def _whole_and_small(X: Any) -> bool:
     blocks = (X[start : start + BLOCK] for start in range(0, X.shape[0], BLOCK))
     return all(
         np.array_equal(_entries(rows), np.rint(_entries(rows)))
-        and float(row_squares(rows).max()) < EXACT
+        and float(row_squares(rows).max()) < MAX_EXACT_SQUARE
         for rows in blocks
     )
 
@@ -183,7 +181,7 @@ def search(
         side = SearchSide.of(moved, frame, marks[0][order], order)
         with blas_threads_for(1):
             task = _Search(side, side, frame, k)
-            if threads > FEW and side.n < SIDE * BLOCKS_PER_THREAD * threads:
+            if threads > MAX_SHARING_THREADS and side.n < TILE_SIDE * PARTS_PER_THREAD * threads:
                 task.beside_references(threads)
             else:
                 task.beside_themselves(threads)
@@ -213,7 +211,7 @@ def nearest_among(
     left, right = rows_of(queries, np.arange(n)), rows_of(X, np.arange(X.shape[0]))
     found, distances = np.full((n, k), -1, dtype=np.int32), np.full((n, k), np.inf)
     given = (candidates, left, right, (marks[1], marks[0]), found, distances)
-    _run(lambda *span: kernels.nearest_among(*span, *given), list(_cut(0, n, SIDE)), threads)
+    _run(lambda *span: kernels.nearest_among(*span, *given), list(_cut(0, n, TILE_SIDE)), threads)
     return found, distances
 
 
@@ -229,7 +227,7 @@ class _Search:
         self, left: SearchSide, right: SearchSide, frame: ProductCoordinates, k: int
     ) -> None:
         self.left, self.right = left, right
-        pool = 3 * k + POOL
+        pool = 3 * k + SPARE_CANDIDATES
         states = (
             np.full((left.n, k), np.inf),
             np.empty((left.n, pool), dtype=np.int32),
@@ -246,8 +244,8 @@ class _Search:
     def beside_themselves(self, threads: int) -> None:
         """Each tile once: blocks in rounds, in each of which no two threads share a block."""
         n = self.left.n
-        count = min(-(-n // SIDE), BLOCKS_PER_THREAD * threads)
-        length = SIDE * -(-n // (SIDE * count))
+        count = min(-(-n // TILE_SIDE), PARTS_PER_THREAD * threads)
+        length = TILE_SIDE * -(-n // (TILE_SIDE * count))
         blocks = list(_cut(0, n, length))
         _run(self._inside, [(block,) for block in blocks], threads)
         for pairs in _rounds(len(blocks)):
@@ -256,19 +254,19 @@ class _Search:
 
     def beside_references(self, threads: int) -> None:
         """One block of queries at a time, against all references."""
-        _run(self._across, [(block,) for block in _cut(0, self.left.n, SIDE)], threads)
+        _run(self._across, [(block,) for block in _cut(0, self.left.n, TILE_SIDE)], threads)
 
     def _inside(self, block: Span) -> None:
-        for query in _cut(*block, SIDE):
+        for query in _cut(*block, TILE_SIDE):
             self._visit(query, [query], both=False)
-            self._visit(query, _cut(query[1], block[1], SIDE), both=True)
+            self._visit(query, _cut(query[1], block[1], TILE_SIDE), both=True)
 
     def _between(self, first: Span, second: Span) -> None:
-        for query in _cut(*first, SIDE):
-            self._visit(query, _cut(*second, SIDE), both=True)
+        for query in _cut(*first, TILE_SIDE):
+            self._visit(query, _cut(*second, TILE_SIDE), both=True)
 
     def _across(self, query: Span) -> None:
-        self._visit(query, _cut(0, self.right.n, SIDE), both=False)
+        self._visit(query, _cut(0, self.right.n, TILE_SIDE), both=False)
         self._finish(query)
 
     def _visit(self, query: Span, tiles: Iterable[Span], *, both: bool) -> None:
@@ -284,7 +282,7 @@ class _Search:
             places = np.array(met, dtype=np.int64)
             kernels.sweep(places, query[0], both, self.right.moved, self.left.moved[rows], *rest)
             return
-        hits = np.empty((SIDE * -(-SIDE // kernels.CHUNK), 2), dtype=np.int32)
+        hits = np.empty((TILE_SIDE * -(-TILE_SIDE // kernels.SCORES_PER_CHUNK), 2), dtype=np.int32)
         products = _products(self.right.moved, self.left.moved, query)
         for first, stop in met:
             scores = products(first, stop)
@@ -301,7 +299,7 @@ class _Search:
 def _products(references: Any, queries: Any, span: Span) -> Tiles:
     """A function that multiplies sparse references (rows) with a span of queries (columns)."""
     start, stop = span
-    room = np.empty(SIDE * (stop - start), dtype=np.float32)
+    room = np.empty(TILE_SIDE * (stop - start), dtype=np.float32)
     local = np.full(queries.shape[1], -1, dtype=np.int32)
     few = queries[start:stop]
     packed = np.empty((np.unique(few.indices).size, stop - start), dtype=np.float32)

@@ -16,7 +16,7 @@ from gramian.arrays.threads import in_parts
 
 Array = NDArray[np.floating]
 
-LARGEST = 2**28
+MAX_DEVICE_ELEMENTS = 2**28
 """Largest total number of elements of all systems on a device."""
 
 
@@ -104,7 +104,7 @@ def dense_row_systems(
 ) -> Callable[[Any], Any] | None:
     """The same on the device of V, `own` marks the diagonal entries; None if it is too large."""
     n, rank = V.shape
-    if n * rank**2 > LARGEST:
+    if n * rank**2 > MAX_DEVICE_ELEMENTS:
         return None
     xp = namespace(V)
     counted = xp.where(own, 2.0 * weights, weights)

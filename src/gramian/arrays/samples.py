@@ -19,18 +19,17 @@ from gramian.arrays.threads import in_parts
 
 Array = NDArray[np.floating]
 
-LARGEST, SMALLEST = 1e70, 1e-70
-"""Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
+MAX_SIZE = 1e70
+MIN_SIZE = 1 / MAX_SIZE
+"""Largest and smallest size whose fourth power, which alignment sums, neither overflows nor
+underflows."""
 
 SINGLE = 1e15
 """Largest size whose squares float32 can sum; the inverse is the smallest."""
 
 FAR = 100.0
-"""Ratio of squared mean to variance above which a column is far from the origin: its products lose
-twice as many digits as this number has."""
-
-PART_LENGTH = 2**20
-"""Number of elements that one core processes at a time."""
+"""Ratio of squared mean to variance above which a column is far from the origin: centred products
+lose as many decimal digits as the logarithm of this ratio."""
 
 UNKNOWN = -1
 """The label of a sample of unknown class."""
@@ -101,7 +100,7 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def check_size(values: Any, name: str, *, least: float = SMALLEST, most: float = LARGEST) -> float:
+def check_size(values: Any, name: str, *, least: float = MIN_SIZE, most: float = MAX_SIZE) -> float:
     """The largest absolute entry; ValueError if sums of powers overflow or underflow."""
     entries = _stored(values) if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
@@ -119,16 +118,14 @@ def check_size(values: Any, name: str, *, least: float = SMALLEST, most: float =
 def _largest_size(entries: NDArray[Any]) -> float:
     """The largest |x|, in parallel over parts of a long array; NaN if there is one."""
     flat = entries.reshape(-1) if entries.flags.c_contiguous else entries
-    parts = max(1, -(-len(flat) // PART_LENGTH)) if flat.ndim == 1 else 1
-    ends = np.zeros((parts, 2))
+    ends: list[float] = []
 
     def take(first: int, last: int) -> None:
-        for part in range(first, last):
-            some = flat[part * PART_LENGTH : (part + 1) * PART_LENGTH] if parts > 1 else flat
-            ends[part] = float(some.max()), -float(some.min())
+        some = flat[first:last]
+        ends.extend((float(some.max()), -float(some.min())))
 
-    in_parts(take, parts, flat.size)
-    return float(ends.max())
+    in_parts(take, len(flat), flat.size)
+    return float(np.max(ends))
 
 
 def _stored(matrix: Any) -> NDArray[Any]:

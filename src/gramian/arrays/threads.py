@@ -19,9 +19,10 @@ from contextvars import copy_context
 from functools import cache, cached_property
 from typing import Any
 
-SMALL, MIDDLE = 400**2, 2000**2
-"""Sizes of a dense matrix up to which one thread, and up to which a few threads, are fastest."""
-FEW = 4
+ONE_THREAD_ELEMENTS, FEW_THREAD_ELEMENTS = 400**2, 2000**2
+"""Elements of a dense matrix up to which one thread is fastest, and up to which a few are."""
+FEW_THREADS = 4
+"""The number of threads that counts as few."""
 
 WORK = 200_000
 """Multiplications of a compiled kernel per additional thread."""
@@ -83,9 +84,9 @@ if hasattr(os, "register_at_fork"):  # a forked child inherits the pool without 
 
 def dense_threads(numbers: int) -> int:
     """The number of BLAS threads for a dense matrix with this many elements."""
-    if numbers <= SMALL:
+    if numbers <= ONE_THREAD_ELEMENTS:
         return 1
-    return min(FEW, cores()) if numbers <= MIDDLE else cores()
+    return min(FEW_THREADS, cores()) if numbers <= FEW_THREAD_ELEMENTS else cores()
 
 
 @contextmanager
@@ -105,7 +106,7 @@ def blas_threads_for(numbers: int) -> Iterator[None]:
 
 def few_blas_threads() -> Any:
     """Limit BLAS to a few threads, suitable for medium-sized matrices, during a whole fit."""
-    return blas_threads_for(MIDDLE)
+    return blas_threads_for(FEW_THREAD_ELEMENTS)
 
 
 class _Hold:

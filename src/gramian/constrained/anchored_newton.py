@@ -6,8 +6,12 @@
 
 The last line is repeated a few times with the same factorisation while F decreases: valleys of F
 are curved, and z is quadratic (the geodesic acceleration of Transtrum and Sethna 2012 is one
-repetition). λ increases until the pivots are positive and F decreases as predicted, and decreases
-after steps that did. The start is harmonic: every free row is the mean of the points it is measured
+repetition). λ increases until the pivots are positive and F decreases, and decreases after a step
+as far as the decrease ϱ of F, relative to the predicted one, allows (Nielsen 1999):
+
+    λ ← λ max(1/3, 1 − (2ϱ − 1)³) if ϱ > 0,   otherwise λ ← νλ,   ν = 2, 4, 8, …
+
+The start is harmonic: every free row is the mean of the points it is measured
 from, with the corner fixed (Tutte 1963); the additional columns V are random, since F has fewer
 local minima in more dimensions. If F decreases by a small fraction of the remaining gap, a column
 along an eigenvector of a negative eigenvalue of Ω is added. The elimination order is computed once.
@@ -28,6 +32,7 @@ from gramian.common import clock
 from gramian.constrained.corner import Corner
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
+from gramian.linalg.tolerances import ZERO
 from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
@@ -38,23 +43,12 @@ EXTRA_COLUMNS = 3
 FIRST_DAMPING = 1e-3
 """Initial λ, relative to the diagonal of the Hessian."""
 
-PIVOT_DAMPING_FACTOR, POOR_DAMPING_FACTOR, GOOD_DAMPING_FACTOR = 8.0, 4.0, 0.2
-"""Factors of λ if a pivot is not positive, if F decreases less than predicted, and if it decreases
-as predicted."""
-
-POOR_DECREASE_RATIO, GOOD_DECREASE_RATIO, MIN_DECREASE_RATIO = 0.25, 0.75, 1e-3
-"""Ratios of actual to predicted decrease: below the first λ grows, above the second it shrinks, and
-below the third a step is rejected."""
-
 MAX_FACTORISATIONS, MAX_CORRECTIONS, MAX_NEWTON_STEPS, STEPS_PER_POINT = 40, 5, 2000, 5
 """Maximum number of factorisations per step, of corrections for curvature, of steps, and number of
 steps between two points that are yielded."""
 
 MIN_DECREASE_PER_GAP = 0.02
 """Decrease of F between two such points, relative to the gap, below which a column is added."""
-
-HARMONIC_RIDGE = 1e-9
-"""Ridge of the harmonic equations, for rows not connected to the corner."""
 
 
 def refusal(model: Model) -> str | None:
@@ -124,7 +118,7 @@ class _Newton:
         equal = corner.adjoint(np.ones(corner.measured))
         inside = sp.csc_array(equal[free][:, free])
         size = float(np.max(np.abs(inside.diagonal()), initial=0.0)) or 1.0
-        ridge = HARMONIC_RIDGE * size * sp.eye_array(free.size)
+        ridge = ZERO * size * sp.eye_array(free.size)  # for rows not connected to the corner
         across = equal[free][:, corner.held].toarray()
         L = np.zeros((corner.order, d + extra))
         L[corner.held, :d] = corner.root
@@ -143,12 +137,12 @@ class _Newton:
         H, J, bend, gradient = self._model(L)
         if self.damping == 0:
             self.damping = FIRST_DAMPING * (float(np.mean(np.abs(H.diagonal()))) or 1.0)
-        eye = sp.eye_array(H.shape[0], format="csc")
+        eye, growth = sp.eye_array(H.shape[0], format="csc"), 2.0
         for _ in range(MAX_FACTORISATIONS):
             clock.check()
             factorised = _definite(sp.csc_array(H + self.damping * eye))
             if factorised is None:
-                self.damping *= PIVOT_DAMPING_FACTOR
+                self.damping, growth = growth * self.damping, 2 * growth
                 continue
             s = -factorised.solve(gradient)
             foretold = -float(gradient @ s + 0.5 * (s @ (H @ s)))
@@ -161,14 +155,11 @@ class _Newton:
                 if not reached < best[0]:
                     break
                 best = reached, change
-            part = (value - best[0]) / foretold if foretold > 0 else -1.0
-            if part >= MIN_DECREASE_RATIO and best[0] < value:
-                if part > GOOD_DECREASE_RATIO:
-                    self.damping *= GOOD_DAMPING_FACTOR
-                elif part < POOR_DECREASE_RATIO:
-                    self.damping *= POOR_DAMPING_FACTOR
+            if foretold > 0 and best[0] < value:
+                ratio = min((value - best[0]) / foretold, 1.0)
+                self.damping *= max(1 / 3, 1 - (2 * ratio - 1) ** 3)
                 return L + best[1], best[0]
-            self.damping *= POOR_DAMPING_FACTOR
+            self.damping, growth = growth * self.damping, 2 * growth
         return L, value
 
     def _wide(self, s: Array, L: Array) -> Array:

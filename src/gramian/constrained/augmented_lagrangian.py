@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.constrained.model import Model
-from gramian.constrained.points import Candidate, Guide
+from gramian.constrained.points import PROGRESS_RATIO, Candidate, Guide
+from gramian.linalg.tolerances import ZERO
 from gramian.losses import Augmented
 from gramian.methods.base import Settings
 from gramian.methods.columns import columns_by_size
@@ -32,17 +33,15 @@ from gramian.reductions.graph_whitening import centred_whitening
 
 Array = NDArray[np.floating]
 
-FIRST_PENALTY, PENALTY_GROWTH, MAX_PENALTY = 1.0, 5.0, 1e9
-"""Initial σ, the factor by which it grows, and its maximum."""
+PENALTY_GROWTH, MAX_PENALTY = 5.0, 1e9
+"""The factor by which σ grows, and its maximum."""
 
 KEPT_PENALTY_RATIO = 0.25
 """Ratio of the violation to the smallest so far at which σ is kept."""
 
-MIN_VIOLATION_DECREASE = 0.9
-"""Ratio of the violation to the smallest so far that counts as a decrease."""
-
-FIRST_ROUND_STEPS, STEPS_ADDED, MAX_ROUND_STEPS = 100, 50, 2000
-"""Maximum steps of the first round, their increment per round, and their limit."""
+FIRST_ROUND_STEPS, MAX_ROUND_STEPS = 100, 2000
+"""Maximum steps of the first round, to which each further round adds half as many, and their
+limit."""
 
 MAX_ROUNDS = 400
 
@@ -50,17 +49,14 @@ MAX_CUT_ROUNDS, MIN_DIAGONAL_RATIO = 2, 1e-2
 """Consecutive rounds at the maximum number of steps after which L is scaled by the lengths of its
 rows, and the smallest M_ii used there, relative to their mean."""
 
-GRADIENT_RATIO, MIN_GRADIENT = 0.2, 1e-9
-"""Factor of the gradient tolerance if the dual converges more slowly, and its minimum."""
+GRADIENT_RATIO = 0.2
+"""Factor of the gradient tolerance if the dual converges more slowly."""
 
 MIN_LARGE_ORDER, FIRST_COLUMNS = 1000, 30
 """Order above which this number of columns, or half the required number, is used at first."""
 
 MIN_ORDER_PER_COLUMN = 6
 """Ratio of the order to the columns below which factors are hardly smaller than M."""
-
-MIN_COLUMN_RATIO = 1e-10
-"""Ratio of an eigenvalue of LᵀL to the largest below which a column is negligible."""
 
 MAX_STUCK_ROUNDS, MIN_RAY_TRACE = 4, 1e4
 """Rounds without progress after which the violation alone is minimised, and the trace, in usual
@@ -74,7 +70,7 @@ def augmented_lagrangian(
     settings: Settings,
     guide: Guide,
     *,
-    penalty: float = FIRST_PENALTY,
+    penalty: float = 1.0,
     memory: int = CORRECTION_PAIRS,
     uneven: bool = False,
 ) -> Iterator[Candidate]:
@@ -98,7 +94,7 @@ def augmented_lagrangian(
         start = L if white is None else white.coordinates(L)
         place = start if lengths is None else start / lengths
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
-        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MAX_ROUND_STEPS)
+        steps = min(FIRST_ROUND_STEPS * (2 + round) // 2, MAX_ROUND_STEPS)
         found = descend_exactly(
             objective if white is None else white.objective,
             start,
@@ -119,8 +115,8 @@ def augmented_lagrangian(
         loss = Augmented(bounds.lower, bounds.upper, y, sigma * unit)
         y = bounds.signed(-loss.gradient(z))
         if violation <= settings.tol:  # only the dual has not converged
-            strict = max(GRADIENT_RATIO * strict, MIN_GRADIENT)
-        falls = violation <= MIN_VIOLATION_DECREASE * least
+            strict *= GRADIENT_RATIO
+        falls = violation <= PROGRESS_RATIO * least
         cut = cut + 1 if found.steps == steps else 0
         uneven = uneven or cut >= MAX_CUT_ROUNDS
         slow = not (violation <= KEPT_PENALTY_RATIO * least or (falls and found.steps == steps))
@@ -198,7 +194,7 @@ def _rays(
 def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     """L without negligible columns, and with the direction of a negative eigenvalue."""
     values, axes = columns_by_size(L)
-    live = int(np.sum(values > MIN_COLUMN_RATIO * max(values[0], 0.0)))
+    live = int(np.sum(values > ZERO * max(values[0], 0.0)))
     if live < L.shape[1] // 2:
         kept = live + max(2, live // 4)
         L = np.ascontiguousarray(L @ axes[:, :kept])
@@ -206,7 +202,7 @@ def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     most = settings.rank or model.order
     full = live >= L.shape[1] and L.shape[1] < most
     if vector is not None and full:
-        size = np.sqrt(max(values[-1], MIN_COLUMN_RATIO * values[0]))
+        size = np.sqrt(max(values[-1], ZERO * values[0]))
         if model.face is not None:
             vector = vector - model.face[0] @ (model.face[0].T @ vector)
         L = np.hstack([L, size * vector[:, None]])

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from gramian.linalg.tolerances import ZERO
 
-NULL_EIGENVALUE_RATIO = 1e-10
-"""Eigenvalues of G below this fraction of the largest count as 0."""
+Array = NDArray[np.floating]
 
 MIN_CLIQUE_POINTS = 4
 """Minimum number of points of a clique: three collinear points have a null vector too, but only if
@@ -74,5 +73,5 @@ def _null_vectors(D: Array) -> Array:
     means = D.mean(axis=0)
     G = -0.5 * (D - means - means[:, None] + D.mean())
     values, vectors = np.linalg.eigh(G + D.max() / k)  # removes the constants from the null space
-    null: Array = vectors[:, np.abs(values) <= NULL_EIGENVALUE_RATIO * D.max()].T
+    null: Array = vectors[:, np.abs(values) <= ZERO * D.max()].T
     return null - null.mean(axis=1, keepdims=True)

@@ -30,7 +30,7 @@ MARGIN_GAP_FRACTIONS, MIN_DIAGONAL_RATIO = (0.4, 0.1), 1e-6
 """Fractions of the allowed gap that margins cost in coordinates with M_ii = 1, and the smallest
 M_ii used there, relative to the largest."""
 
-MIN_MARGIN = 1e-8
+MIN_MARGIN = 10 * CLARABEL_TOLERANCE
 """Minimum margin of the slack, relative to C: larger than the error of Clarabel."""
 
 

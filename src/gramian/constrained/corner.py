@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.common import clock
+from gramian.linalg.tolerances import ROUNDING, ZERO
 from gramian.linear_constraints import Constraints
 from gramian.losses import Separable
 from gramian.maps import Rows, rows_of
@@ -30,6 +31,7 @@ from gramian.objectives import Composite, Objective
 from gramian.objectives.matrices import size_of
 from gramian.proofs import SparseForm
 from gramian.proofs.base import inverse_lanczos
+from gramian.proofs.search import STEP_GROWTH
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -37,12 +39,8 @@ Indices = NDArray[np.integer]
 MAX_CORNER_ROWS = 50
 """Maximum number of rows of the corner, which is dense."""
 
-MIN_EIGENVALUE_RATIO = 1e-10
-"""Smallest eigenvalue of B, relative to its largest."""
-
-MIN_LIFT, LIFT_GROWTH, LIFT_ACCURACY = 1e-13, 16.0, 1.1
-"""The smallest t relative to the sizes of Ω and Σ A_e, its growth until the pivots are positive,
-and the ratio of the final t to the smallest such t."""
+LIFT_ACCURACY = 1.1
+"""Ratio of the final t to the smallest one for which the pivots are positive."""
 
 MIN_COST_RATIO = 1e-2
 """Smallest cost, relative to the median cost."""
@@ -109,7 +107,7 @@ def corner_of(objective: Objective, bounds: Constraints) -> Corner | None:
         return None
     held, B, seen = known
     values, vectors = np.linalg.eigh(B)
-    if values[0] <= MIN_EIGENVALUE_RATIO * values[-1] or held.size == objective.order:
+    if values[0] <= ZERO * values[-1] or held.size == objective.order:
         return None
     order = objective.order
     entries = sp.coo_array(rows.matrix)
@@ -205,12 +203,12 @@ def _least_lift(omega: Any, lift: Any) -> tuple[float, Any]:
     unit = float(np.max(np.abs(lift.diagonal()), initial=0.0))
     if unit == 0:
         return np.inf, None
-    low, t = 0.0, MIN_LIFT * max(size / unit, np.finfo(float).tiny / MIN_LIFT)
+    low, t = 0.0, max(ROUNDING * size / unit, np.finfo(float).tiny)
     found = SparseForm(omega + t * lift).above(0.0)
     while not found.definite:
-        if t > 4 * size / unit / MIN_LIFT:
+        if t > 4 * size / unit / ROUNDING:
             return np.inf, None
-        low, t = t, LIFT_GROWTH * t
+        low, t = t, STEP_GROWTH * t
         found = SparseForm(omega + t * lift).above(0.0)
     while low > 0 and t > LIFT_ACCURACY * low:
         middle = float(np.sqrt(low * t))

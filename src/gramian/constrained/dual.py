@@ -23,23 +23,22 @@ from numpy.typing import NDArray
 
 from gramian.constrained.corner import corner_point
 from gramian.constrained.model import Model, least_squares
+from gramian.linalg.tolerances import ROUNDING
 from gramian.maps import Entries, LinearMap, PairDistances, Stack
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, SparseForm, gershgorin, lowest
+from gramian.proofs.dense import rounding_of
 
 Array = NDArray[np.floating]
 
 NULL_SLACK_RATIO = 1e6
 """Slack along null vectors of M, in units of its size."""
 
-MAX_INTERIOR_TRIALS, INTERIOR_GROWTH = 8, 8.0
-"""Maximum number of points tried for a definite slack, and the factor between them."""
+INTERIOR_GROWTH = 8.0
+"""The factor between the eight points that are tried for a definite slack."""
 
 REPAIRED = "repaired dual point"
-
-SCALAR_ROUNDING = 1e-12
-"""Relative increase of t and 1 − s, for their own rounding."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,7 @@ def _by_blocks(
 def _exact(G: Array, slack: Array) -> Bottom:
     """λ_min of a dense block, minus bounds on its rounding and that of its entries."""
     values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, 0], check_finite=False)
-    lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(G) + np.sum(slack)
-    return Bottom(float(values[0] - lost), "eigenvalues", vector=vectors[:, 0])
+    return Bottom(float(values[0]) - rounding_of(G, slack), "eigenvalues", vector=vectors[:, 0])
 
 
 def _part(S: sp.csr_array, slack: Array) -> SymmetricOperator:
@@ -183,7 +181,7 @@ class Repair:
             values, lifts = found.values - self._rounded(y), lifts - self._rounded(u)
             low = values < 0
             if np.all(lifts[low] > 0):
-                t = float(np.max(-values[low] / lifts[low])) * (1 + SCALAR_ROUNDING)
+                t = float(np.max(-values[low] / lifts[low])) * (1 + ROUNDING)
                 if np.all(values + t * lifts >= 0):
                     yield y - t * u, found.how, max(found.miss, miss)
         for inner, floors in self._interior():
@@ -191,7 +189,7 @@ class Repair:
             values, floors = found.values - lost, floors - lost
             low = values < 0
             if np.all(floors[low] > 0):
-                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - SCALAR_ROUNDING)
+                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - ROUNDING)
                 if np.all((1 - s) * floors + s * values >= 0):
                     yield inner + s * (y - inner), found.how, found.miss
 
@@ -231,7 +229,7 @@ class Repair:
         lifted = block_bounds(model, model.adjoint(rows))
         size = float(np.linalg.norm(model.adjoint(rows) @ np.ones((model.order, 1)))) or 1.0
         t = model.left / max(float(np.max(lifted.values)), 1e-6 * size)
-        for _ in range(MAX_INTERIOR_TRIALS):
+        for _ in range(8):
             found = block_bounds(model, model.slack(None, -t * rows))
             if found.least > 0 and found.miss == 0:
                 # A larger t hardly increases the fraction of y that is kept.

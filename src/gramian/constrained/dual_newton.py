@@ -31,6 +31,8 @@ from gramian.common import clock
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.linalg import conjugate_gradient
+from gramian.linalg.quasi_newton import ARMIJO_FRACTION
+from gramian.linalg.tolerances import ROUNDING
 from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
@@ -46,26 +48,20 @@ run ends."""
 MAX_NEWTON_STEPS, MAX_SUBPROBLEMS = 30, 100
 """Maximum number of Newton steps of a subproblem, and of subproblems."""
 
-MAX_PRODUCTS, FIRST_CG_RESIDUAL, LAST_CG_RESIDUAL, WANTED_CG_RESIDUAL = 300, 0.05, 0.01, 0.3
-"""Maximum number of products of a step, and its residual relative to ‖∇φ‖: at first, in the end,
-and relative to the required ‖∇φ‖."""
+MAX_PRODUCTS, CG_RESIDUAL = 300, 0.03
+"""Maximum number of products of a step, and its residual relative to ‖∇φ‖."""
 
 DERIVATIVE_RIDGE = 0.1
 """Ridge added to the derivative, in units of σ‖∇φ‖²."""
 
-MAX_TRIALS, ARMIJO_SLOPE_FRACTION, VALUE_ROUNDING = 12, 1e-4, 1e-14
-"""Trial steps of a line search, the fraction of the slope that φ must decrease by, and the relative
-rounding error of φ."""
+MAX_TRIALS = 12
+"""Trial steps of a line search."""
 
-PENALTY_GROWTH, PENALTY_SHRINK, FEW_STEPS, MANY_STEPS, MIN_CHANGE_RATIO = 2.0, 1.5, 2, 8, 5.0
-"""Factors by which σ is multiplied and divided; numbers of steps that count as few and as many; and
-the ratio of the change to ‖∇φ‖ above which σ grows."""
+PENALTY_RATIO, MANY_STEPS = 2.0, 8
+"""Factor by which σ changes, and the number of steps above which it decreases."""
 
-PENALTY_RETREAT = 4.0
-"""Divisor of σ after a subproblem that was not solved."""
-
-SUBPROBLEMS_BEFORE_RAY, RAY_TRACE_GROWTH = 3, 1.5
-"""Subproblems after which M is tested for divergence along a ray, and growth of its trace then."""
+RAY_TRACE_GROWTH = 1.5
+"""Growth of the trace of M in one subproblem from which it may diverge along a ray."""
 
 
 class ScaledProgram:
@@ -208,7 +204,7 @@ def dual_newton(
         y, steps, off = point.y, steps + taken, float(np.linalg.norm(point.gradient))
         least = max(off, point.change)
         record = {"violation": off, "penalty": sigma, "steps": float(steps)}
-        grown = _growth(point) if round > SUBPROBLEMS_BEFORE_RAY else None
+        grown = _growth(point) if round else None
         ray = (y - before) * unit if round else None
         multipliers = model.bounds.signed(y * unit)
         yield Candidate(
@@ -217,13 +213,13 @@ def dual_newton(
         if least <= FINAL_RESIDUAL_RATIO * exact:
             return
         if off > max(point.change, exact):  # only a solution updates M
-            sigma /= PENALTY_RETREAT
+            sigma /= PENALTY_RATIO**2
             continue
         M, s = np.asarray(point.positive), point.p
-        if taken <= FEW_STEPS or point.change > MIN_CHANGE_RATIO * off:
-            sigma *= PENALTY_GROWTH
+        if off < GRADIENT_PER_CHANGE * point.change:
+            sigma *= PENALTY_RATIO
         elif taken > MANY_STEPS:
-            sigma /= PENALTY_SHRINK
+            sigma /= PENALTY_RATIO
 
 
 def _growth(point: DualIterate) -> Array | None:
@@ -250,9 +246,7 @@ def _step(point: DualIterate, off: float, wanted: float) -> DualIterate | None:
     """The point after conjugate gradients and halving; None if φ does not decrease."""
     product, diagonal = point.derivative()
     ridge = DERIVATIVE_RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
-    goal = max(
-        off * max(LAST_CG_RESIDUAL, min(FIRST_CG_RESIDUAL, off)), WANTED_CG_RESIDUAL * wanted
-    )
+    goal = max(CG_RESIDUAL * off, 0.3 * wanted)
     scale = np.maximum(diagonal, 1e-3 * float(np.max(diagonal, initial=0.0))) + ridge
 
     def ridged(d: Array) -> Array:
@@ -275,11 +269,8 @@ def _along(point: DualIterate, direction: Array) -> DualIterate | None:
     slope, length = float(point.gradient @ direction), 1.0
     for _ in range(MAX_TRIALS):
         after = point.centre.at(point.y + length * direction)
-        if (
-            after.value
-            <= point.value
-            + ARMIJO_SLOPE_FRACTION * length * slope
-            + VALUE_ROUNDING * abs(point.value)
+        if after.value <= point.value + ARMIJO_FRACTION * length * slope + ROUNDING * abs(
+            point.value
         ):
             return after
         length /= 2

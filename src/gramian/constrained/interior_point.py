@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 
 from gramian.common import clock
 from gramian.constrained import conic
-from gramian.constrained.model import MIN_DENSE_FRACTION, Model
+from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.constrained.standard_form import StandardForm
 from gramian.linalg.svec import smat, svec, triangle_size
 from gramian.methods.base import Settings
+from gramian.objectives.matrices import FULL
 
 Array = NDArray[np.floating]
 
@@ -51,9 +52,6 @@ BOUNDARY_FRACTION = 0.99
 MAX_SHORT_STEP, MAX_SHORT_STEPS = 1e-6, 8
 """Length below which a step counts as short, and the number of consecutive short steps, or steps
 that do not reduce the gap, that end the run."""
-
-REFINEMENTS = 2
-"""Number of iterative refinements of each solution."""
 
 MAX_RAY_RESIDUAL = 1e-7
 """Largest ratio of Ax to c·x, or of Aᵀy + s to b·y, at which a ray is examined."""
@@ -89,7 +87,7 @@ def preferred(model: Model) -> bool:
     if refusal(model) is not None or model.rows is None:
         return False
     entries, largest = sum(len(rows) ** 2 for rows in model.blocks), len(model.blocks[0])
-    if model.rows.matrix.nnz >= MIN_DENSE_FRACTION * entries * model.bounds.size:
+    if model.rows.matrix.nnz >= FULL * entries * model.bounds.size:
         return True
     one = 2 * largest**2 >= entries
     return largest <= conic.MAX_BLOCK_ROWS and (one or not conic.installed())
@@ -318,9 +316,9 @@ class Iteration:
         return found
 
     def solved(self, right: Array) -> Array:
-        """(ÃÃᵀ)⁻¹ times a vector, with iterative refinement."""
+        """(ÃÃᵀ)⁻¹ times a vector, with two iterative refinements."""
         u: Array = np.zeros_like(right)
-        for _ in range(1 + REFINEMENTS):
+        for _ in range(3):
             rest = right - self.A @ (self.A.T @ u)
             half = scipy.linalg.solve_triangular(self.R, rest, trans="T")
             u = u + scipy.linalg.solve_triangular(self.R, half)

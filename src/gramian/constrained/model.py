@@ -16,13 +16,15 @@ from scipy.sparse.linalg import lsqr
 
 from gramian.constrained.corner import Corner, corner_of
 from gramian.domains import PSDCone
+from gramian.linalg.tolerances import ZERO
 from gramian.linear_constraints import Constraint, Constraints
 from gramian.losses import Augmented, Squared
 from gramian.maps import Rows, inner_products, rows_of
 from gramian.maps.matrices import squares_of
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity, Objective, Sum
 from gramian.objectives.base import SymmetricOperator
-from gramian.objectives.matrices import MatrixSum, SparsePlusLowRank, size_of
+from gramian.objectives.curvature import LSQR
+from gramian.objectives.matrices import FULL, MatrixSum, SparsePlusLowRank, size_of
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.objectives.total import together
 from gramian.problem import Problem
@@ -34,20 +36,11 @@ Indices = NDArray[np.intp]
 MAX_BLOCKS = 200
 """Maximum number of blocks of more than one row that are treated separately."""
 
-MIN_DENSE_FRACTION = 0.1
-"""Fraction of nonzero entries from which rows count as dense."""
-
 DIRECT_PRODUCTS = 5e8
 """Multiplications up to which dense least squares are solved directly."""
 
-LSQR_PRODUCTS = 400
-"""Maximum number of sparse products of a least-squares solve."""
-
 DENSE_ORDER = 2000
 """Order up to which a dense matrix and its eigenvalues are affordable in each iteration."""
-
-MIN_INDEPENDENT_EIGENVALUE = 1e-9
-"""Smallest eigenvalue of the Gram matrix of unit rows at which they count as independent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,22 +239,22 @@ class Model:
 
 
 def independent(matrix: sp.csr_array) -> bool:
-    """Whether the unit rows are clearly independent; False if the test is expensive."""
+    """Whether unit rows are independent by their Gram matrix; False if the test is expensive."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
-    if matrix.nnz <= MIN_DENSE_FRACTION * entries or entries * matrix.shape[0] > DIRECT_PRODUCTS:
+    if matrix.nnz <= FULL * entries or entries * matrix.shape[0] > DIRECT_PRODUCTS:
         return False
     dense = matrix.toarray()
-    return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > MIN_INDEPENDENT_EIGENVALUE)
+    return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > ZERO)
 
 
 def least_squares(matrix: sp.csr_array, b: Array) -> Array:
     """x that minimises ‖matrix x − b‖, directly if the matrix is dense with few rows."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
     x: Array
-    if matrix.nnz > MIN_DENSE_FRACTION * entries and entries * min(matrix.shape) <= DIRECT_PRODUCTS:
+    if matrix.nnz > FULL * entries and entries * min(matrix.shape) <= DIRECT_PRODUCTS:
         x = scipy.linalg.lstsq(matrix.toarray(), b, cond=1e-12, lapack_driver="gelsy")[0]
     else:
-        x = lsqr(matrix, b, atol=1e-15, btol=1e-15, iter_lim=LSQR_PRODUCTS)[0]
+        x = lsqr(matrix, b, atol=1e-15, btol=1e-15, iter_lim=LSQR)[0]
     return x
 
 

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
+PROGRESS_RATIO = 0.9
+"""Ratio of an error to the smallest so far up to which it counts as progress."""
+
 MIN_EIGENVALUE_RATIO = 1e-12
 """Eigenvalues of M below this fraction of the largest are omitted from its factor."""
 

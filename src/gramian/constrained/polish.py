@@ -11,15 +11,16 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.common import clock
 from gramian.constrained.model import Model
+from gramian.linalg.tolerances import ROUNDING
+from gramian.maps.rows import MAX_NUMBERS
 
 Array = NDArray[np.floating]
 
 MAX_NEWTON_STEPS, MAX_STEP_PRODUCTS = 4, 120
 """Maximum number of Newton steps, and of products per step."""
 
-MIN_STEP_RESIDUAL, STEP_RESIDUAL_PER_GOAL = 1e-12, 0.3
-"""Tolerance of the residual of a step, relative to its right-hand side, and relative to the goal if
-that is larger."""
+STEP_RESIDUAL_PER_GOAL = 0.3
+"""Tolerance of the residual of a step, relative to the goal, if that is above rounding."""
 
 MIN_ROW_RATIO = 1e-6
 """Smallest squared row norm of a derivative that is used, relative to the largest."""
@@ -27,14 +28,12 @@ MIN_ROW_RATIO = 1e-6
 MAX_VIOLATION_RATIO = 0.5
 """Ratio by which a step must reduce the violation."""
 
-MAX_DIRECT_ROWS, MAX_FALLBACK_ROWS, NULL_EIGENVALUE_RATIO = 300, 1500, 1e-15
-"""Rows up to which a step is solved directly, rows up to which it is solved directly if the
-iterative solution failed, and eigenvalues of its normal equations, relative to the largest and per
-row, that count as 0."""
+MAX_DIRECT_ROWS, MAX_FALLBACK_ROWS = 300, 1500
+"""Rows up to which a step is solved directly, and rows up to which it is solved directly if the
+iterative solution failed."""
 
-MIN_DENSE_FRACTION, MAX_DENSE_ENTRIES = 0.02, 20_000_000
-"""Density of a derivative from which it is stored as a dense matrix, and its maximum number of
-entries then."""
+MIN_DENSE_FRACTION = 0.02
+"""Density of a derivative from which it is stored as a dense matrix of at most `MAX_NUMBERS`."""
 
 
 def polished(model: Model, factor: Array, *, goal: float) -> Array:
@@ -55,7 +54,7 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
             model,
             L,
             off / norms,
-            accuracy=max(MIN_STEP_RESIDUAL, STEP_RESIDUAL_PER_GOAL * goal / least),
+            accuracy=max(ROUNDING, STEP_RESIDUAL_PER_GOAL * goal / least),
         )
         violation = bounds.violation(bounds.map.bilinear(moved, moved))
         if not violation < MAX_VIOLATION_RATIO * least and _direct(model):
@@ -119,7 +118,7 @@ def _direct_change(model: Model, L: Array, off: Array) -> Array:
     if scale == 0:
         return np.zeros_like(L)
     values, vectors = np.linalg.eigh(normal)
-    live_values = values > NULL_EIGENVALUE_RATIO * kept.size * scale
+    live_values = values > 4 * np.finfo(float).eps * kept.size * scale
     inverse = np.where(live_values, 1.0 / np.where(live_values, values, 1.0), 0.0)
     w = vectors @ (inverse * (vectors.T @ off[kept]))
     change: Array = (J.T @ w).reshape(L.shape)
@@ -133,7 +132,7 @@ def _derivative(model: Model, L: Array, kept: Any) -> Any:
     matrix = rows.matrix[kept]
     if (
         matrix.nnz > MIN_DENSE_FRACTION * kept.size * n * n
-        and kept.size * n * max(n, r) <= MAX_DENSE_ENTRIES
+        and kept.size * n * max(n, r) <= MAX_NUMBERS
     ):
         full = np.zeros((kept.size, n * n))
         full[:, rows.places] = matrix.toarray() * (2 / model.norms[kept, None])
@@ -146,6 +145,6 @@ def _derivative(model: Model, L: Array, kept: Any) -> Any:
     J = sp.csr_array((values, (np.repeat(k, r), columns)), shape=(kept.size, n * r))
     full = (
         J.nnz > MIN_DENSE_FRACTION * J.shape[0] * J.shape[1]
-        and J.shape[0] * J.shape[1] <= MAX_DENSE_ENTRIES
+        and J.shape[0] * J.shape[1] <= MAX_NUMBERS
     )
     return J.toarray() if full else J

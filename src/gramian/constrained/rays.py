@@ -7,19 +7,15 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import lsqr
 
 from gramian.constrained.dual import block_bounds
-from gramian.constrained.model import LSQR_PRODUCTS, Model, independent
+from gramian.constrained.model import Model, independent
 from gramian.constrained.polish import polished
+from gramian.linalg.tolerances import ROUNDING, ZERO
+from gramian.objectives.curvature import LSQR
 
 Array = NDArray[np.floating]
 
 MIN_INFEASIBLE_TRACE = 1e7
 """A ray is accepted if it only permits matrices of this multiple of the usual trace."""
-
-MAX_FLAT_SLOPE = 1e-10
-"""Relative tolerance of ⟨C, VVᵀ⟩ and 𝒜(VVᵀ) along a ray on which nothing changes."""
-
-RAY_ROUNDING = 1e-13
-"""Size of 𝒜 of a ray of unit norm that is attributed to rounding."""
 
 MAX_NAMED_ROWS = 6
 """Maximum number of rows in a message."""
@@ -45,13 +41,13 @@ def proves_infeasible(model: Model, y: Array) -> Array | None:
 
 
 def proves_unattained(model: Model, factor: Array) -> Array | None:
-    """V of unit norm if neither ⟨C, VVᵀ⟩ nor any row of 𝒜(VVᵀ) is above rounding.
+    """V of unit norm if ⟨C, VVᵀ⟩ and all rows of 𝒜(VVᵀ) count as 0.
 
     The slack of all multipliers has ⟨S, VVᵀ⟩ = ⟨C, VVᵀ⟩ − y·𝒜(VVᵀ) = 0: none is definite, and no
     proof in floating point can distinguish feasible from infeasible ones.
     """
     V, slope, moved = _ray(model, factor)
-    return V if max(abs(slope), moved) <= MAX_FLAT_SLOPE else None
+    return V if max(abs(slope), moved) <= ZERO else None
 
 
 def proves_unbounded(model: Model, factor: Array) -> Array | None:
@@ -66,7 +62,7 @@ def _ray(model: Model, factor: Array) -> tuple[Array | None, float, float]:
     norm = float(np.linalg.norm(factor))
     if model.linear is None or not (np.isfinite(norm) and norm > 0):
         return nothing
-    V = polished(still, factor / norm, goal=RAY_ROUNDING)
+    V = polished(still, factor / norm, goal=ROUNDING)
     norm = float(np.linalg.norm(V))
     if not (np.isfinite(norm) and norm > 0):
         return nothing
@@ -111,7 +107,7 @@ def check_rows(model: Model) -> None:
     scaled = rows[equal].multiply(1.0 / model.norms[equal][:, None]).tocsr()
     if independent(scaled):
         return
-    M = lsqr(scaled, b, atol=1e-14, btol=1e-14, iter_lim=LSQR_PRODUCTS)[0]
+    M = lsqr(scaled, b, atol=1e-14, btol=1e-14, iter_lim=LSQR)[0]
     rest = b - scaled @ M
     size = float(np.linalg.norm(rest))
     if size <= 1e-7 * np.linalg.norm(b) or np.linalg.norm(scaled.T @ rest) > 1e-9 * size:

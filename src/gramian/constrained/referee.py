@@ -16,7 +16,7 @@ from gramian.common import clock
 from gramian.constrained.certify import accuracy, constrained_certificate, dimacs_errors
 from gramian.constrained.dual import Repair
 from gramian.constrained.model import Model
-from gramian.constrained.points import Candidate, Guide
+from gramian.constrained.points import PROGRESS_RATIO, Candidate, Guide
 from gramian.constrained.polish import polished
 from gramian.constrained.rays import (
     MIN_INFEASIBLE_TRACE,
@@ -34,9 +34,8 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-PROGRESS_RATIO, MAX_STALE_CERTIFICATES = 0.9, 15
-"""A method ends if this number of consecutive certificates do not reduce gap and violation by this
-factor."""
+MAX_STALE_CERTIFICATES = 15
+"""Consecutive certificates without progress in gap and violation after which a method ends."""
 
 MAX_POLISHED_VIOLATION, MAX_POLISHED_GAP = 1e-2, 1e-3
 """Largest violation of a factor that is polished until its constraints hold, and the relative

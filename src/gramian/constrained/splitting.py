@@ -21,24 +21,20 @@ from scipy.sparse.linalg import splu
 from gramian.common import clock
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
+from gramian.linalg.tolerances import ROUNDING
 from gramian.methods.base import Settings
+from gramian.methods.eigenbasis import MAX_RESIDUAL_RATIO, RELAXATION
 
 Array = NDArray[np.floating]
-
-RELAXATION = 1.6
-"""Over-relaxation of M beyond V₊, below the golden ratio, up to which it converges."""
 
 FIRST_INTERVAL, INTERVAL_GROWTH = 20, 1.25
 """Iterations before the first computation of the residuals, and the growth of that interval."""
 
-MAX_RESIDUAL_RATIO, PENALTY_RATIO = 2.0, 1.8
-"""Ratio of the residuals above which σ changes, and the factor of that change."""
+PENALTY_RATIO = 1.8
+"""Factor by which σ changes if the ratio of the residuals exceeds `MAX_RESIDUAL_RATIO`."""
 
 MAX_ITERATIONS = 20_000
 """Maximum number of iterations."""
-
-NORMAL_RIDGE = 1e-13
-"""Ridge of 𝒜𝒜*, whose rows have norm 1, for dependent rows."""
 
 
 def splitting(
@@ -98,8 +94,8 @@ def splitting(
 
 
 def _normal_equations(A: sp.csr_array, free: Array) -> Callable[[Array], Array]:
-    """(𝒜𝒜* + the diagonal of the additional variables)⁻¹."""
-    system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + NORMAL_RIDGE)
+    """(𝒜𝒜* + the diagonal of the additional variables)⁻¹, with a ridge for dependent rows."""
+    system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + ROUNDING)
     factorised: Callable[[Array], Array] = splu(sp.csc_array(system)).solve
     return factorised
 

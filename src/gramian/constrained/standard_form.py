@@ -11,14 +11,12 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.constrained.model import MIN_INDEPENDENT_EIGENVALUE, Model
+from gramian.constrained.model import Model
 from gramian.constrained.points import factor_of
+from gramian.linalg.tolerances import ZERO
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
-
-MIN_INDEPENDENT_NORM = 1e-10
-"""An equation whose component orthogonal to the others has at most this norm is dropped."""
 
 
 class StandardForm:
@@ -60,10 +58,10 @@ class StandardForm:
         flat = self.model.rows.matrix[equal].toarray() / self.model.norms[equal, None]
         if not np.any(flat):
             return equal[:1]
-        if equal.size < 2 or np.linalg.eigvalsh(flat @ flat.T)[0] > MIN_INDEPENDENT_EIGENVALUE:
+        if equal.size < 2 or np.linalg.eigvalsh(flat @ flat.T)[0] > ZERO:
             return equal
         R, order = scipy.linalg.qr(flat.T, mode="r", pivoting=True, check_finite=False)
-        kept = np.abs(np.diagonal(R)) > MIN_INDEPENDENT_NORM
+        kept = np.abs(np.diagonal(R)) > ZERO  # the component orthogonal to the others
         return np.sort(equal[order[: kept.size][kept]])
 
     def multipliers(self, y: Array) -> Array:

@@ -19,12 +19,10 @@ from gramian.constrained.dual import Repair
 from gramian.constrained.dual_newton import dual_newton
 from gramian.constrained.model import DENSE_ORDER, Model
 from gramian.constrained.points import Candidate, Guide
+from gramian.linalg.tolerances import ZERO
 from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
-
-SLACK_MARGIN = 1e-9
-"""Margin of the slack, relative to t, that covers rounding errors."""
 
 
 def refusal(model: Model) -> str | None:
@@ -53,6 +51,6 @@ def theta_form(
         point = repair(image, found.y, wanted=wanted, prove=False)
         own.vector, own.least = repair.vector, repair.least
         bound = found.y.copy() if point is None else point.dual.copy()
-        bound[0] *= 1 + SLACK_MARGIN
+        bound[0] *= 1 + ZERO  # covers the rounding of the slack
         L = form.factor(found.factor)
         yield Candidate(L, form.multipliers(bound), found.trace, sure=found.sure)

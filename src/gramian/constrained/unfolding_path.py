@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gramian.constrained.cliques import face_of
 from gramian.constrained.model import Model
-from gramian.constrained.points import Candidate, Guide, factor_of
+from gramian.constrained.points import MIN_EIGENVALUE_RATIO, Candidate, Guide, factor_of
 from gramian.maps import PairDistances
 from gramian.methods.barrier import MU_RATIO, Barrier
 from gramian.methods.base import Settings
@@ -46,9 +46,6 @@ SQUARE_MULTIPLE = 2.0
 
 SLACK_IN_TOLERANCES = 0.1
 """Fraction of the tolerance spent on a slack well inside the cone of the face."""
-
-NULL_EIGENVALUE_RATIO = 1e-12
-"""Eigenvalues of (UUᵀ)∘² below this fraction of the largest count as 0."""
 
 EQUAL_VECTORS_RATIO = 1e-6
 """Relative difference below which null vectors count as equal."""
@@ -151,7 +148,7 @@ class _Path:
         moved = [inside @ (column[:, None] * self.unseen) for column in outside.T]
         right = -np.concatenate(list(across.T))
         found: Array = (
-            self.unseen @ np.linalg.lstsq(np.vstack(moved), right, rcond=NULL_EIGENVALUE_RATIO)[0]
+            self.unseen @ np.linalg.lstsq(np.vstack(moved), right, rcond=MIN_EIGENVALUE_RATIO)[0]
         )
         return found
 
@@ -159,5 +156,5 @@ class _Path:
 def _null_space(G: Array) -> Array:
     """Vectors of the smallest eigenvalues: edges whose squares u_eu_eᵀ add up to 0."""
     values, vectors = np.linalg.eigh(G)
-    found: Array = vectors[:, values <= NULL_EIGENVALUE_RATIO * values[-1]]
+    found: Array = vectors[:, values <= MIN_EIGENVALUE_RATIO * values[-1]]
     return found

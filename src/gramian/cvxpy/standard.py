@@ -22,14 +22,13 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.linalg.tolerances import ROUNDING
+
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
 MAX_ELIMINATED = 40_000_000
 """Largest number of elements of H for a dense elimination."""
-
-ROUNDED = 1e-13
-"""Relative size below which a number is rounding error: duplicate rows lead to such equations."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +172,11 @@ class Eliminated:
 
 
 def _tidy(values: Array, largest: float) -> Array:
-    """The values, with rounding errors relative to the largest set to 0."""
-    return np.where(np.abs(values) > ROUNDED * largest, values, 0.0)
+    """The values, with rounding errors relative to the largest set to 0.
+
+    Duplicate rows lead to equations that consist of rounding errors only.
+    """
+    return np.where(np.abs(values) > ROUNDING * largest, values, 0.0)
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,7 @@ from gramian.common import clock
 Array = NDArray[np.float64]
 RandomState = int | np.random.Generator | None
 
-OUTER_ITERATIONS = 500
-"""Default limit on the iterations of a method (restarts, Newton steps)."""
-_PROBE_STEPS = 6
-"""Products of the Lanczos run before the first iteration."""
-_MIX_RANGE = (1e-4, 1e-1)
-"""Bounds on the random part of a starting vector, relative to the given part."""
-LOOK = 20
+PRODUCTS_PER_CHECK = 20
 """Products between two checks of the stopping criterion."""
 
 
@@ -264,8 +258,8 @@ class Probe:
 
 
 def probe(operator: CountedOperator, start: Array) -> Probe:
-    """Run a few steps of Lanczos and return the leading Ritz vector."""
-    basis = LanczosBasis(start, min(_PROBE_STEPS, operator.size), operator.precision)
+    """Run six steps of Lanczos and return the leading Ritz vector."""
+    basis = LanczosBasis(start, min(6, operator.size), operator.precision)
     while not basis.full:
         basis.extend(operator(basis.last))
     values, vectors = basis.ritz()
@@ -286,7 +280,7 @@ def starting_vector(
 
     Without the random part, a v0 orthogonal to the leading eigenvector is a saddle point of f
     (and spans an invariant Krylov space) that the methods cannot leave. The part is √tol, larger
-    than tol so that another eigenvector is not accepted at once.
+    than tol so that another eigenvector is not accepted at once, and between 1e-4 and 0.1.
     """
     noise = place.normal(np.random.default_rng(random_state), (n,))
     noise /= norm(noise)
@@ -298,7 +292,7 @@ def starting_vector(
     length = norm(given)
     if length == 0.0:
         return noise
-    mixed: Array = given / length + float(np.clip(np.sqrt(tol), *_MIX_RANGE)) * noise
+    mixed: Array = given / length + float(np.clip(np.sqrt(tol), 1e-4, 0.1)) * noise
     return mixed
 
 
@@ -321,9 +315,9 @@ def ritz_pairs(
 ) -> RitzPairs:
     """Return the k largest Ritz pairs of a Lanczos run with `steps` steps from v0 or at random.
 
-    The number of products is fixed unless `enough` is given, which is called every `LOOK` products
-    with their number, the largest value and its residual, and may end the run. Multiple eigenvalues
-    are found once.
+    The number of products is fixed unless `enough` is given, which is called every
+    `PRODUCTS_PER_CHECK` products with their number, the largest value and its residual, and may end
+    the run. Multiple eigenvalues are found once.
     """
     counted = CountedOperator(operator)
     noise = counted.place.normal(np.random.default_rng(random_state), (counted.size,))
@@ -331,7 +325,7 @@ def ritz_pairs(
     basis = LanczosBasis(start, most, counted.precision, partial=True)
     while not basis.full:
         basis.extend(counted(basis.last))
-        if enough is not None and basis.size % LOOK == 0:
+        if enough is not None and basis.size % PRODUCTS_PER_CHECK == 0:
             values, vectors = basis.ritz()
             if enough(basis.size, float(values[-1]), basis.residual(vectors[:, -1])):
                 break

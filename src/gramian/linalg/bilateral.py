@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.linalg.restriction import UNBOUNDED_STEP, Restriction
+from gramian.linalg.tolerances import MAX_STEPS
 
 Array = NDArray[np.floating]
 
-NEWTON_STEPS = 60
-DAMPING, LONG = 1e-3, 1e3
-"""Diagonal shift of a singular Hessian, relative to its trace, and the largest length of the
-resulting step."""
+DAMPING = 1e-3
+"""Diagonal shift of a singular Hessian, relative to its trace; the inverse is the largest length of
+the resulting step."""
 
 
 def bilateral(
@@ -29,7 +29,7 @@ def bilateral(
     upper = np.array([1.0 if cap_alpha or fix_alpha else np.inf, np.inf])
     s = np.array([1.0, 0.0])
     best = restriction.value(s)
-    for _ in range(2 if restriction.quadratic else NEWTON_STEPS):
+    for _ in range(2 if restriction.quadratic else MAX_STEPS):
         p, Q = restriction.gradient(s), restriction.hessian(s)
         step = box_quadratic(Q, p, lower - s, upper - s)
         if step is None:
@@ -96,7 +96,7 @@ def _far_descent(
     steepest = p / max(float(np.max(np.abs(p))), 1e-300)
     unit = np.clip(s - steepest, lower, upper) - s
     damped = box_quadratic(Q + DAMPING * np.trace(Q) * np.eye(2), p, lower - s, upper - s)
-    if damped is not None and 0 < np.max(np.abs(damped)) < LONG:
+    if damped is not None and 0 < np.max(np.abs(damped)) < 1 / DAMPING:
         unit = damped
     length, value = 1.0, restriction.value(s + unit)
     while length < UNBOUNDED_STEP:

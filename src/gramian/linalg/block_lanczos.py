@@ -12,20 +12,19 @@ from gramian.arrays.places import beside, host, namespace, place_of, side_by_sid
 from gramian.linalg._lanczos import Array, CountedOperator, Operator
 from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
 
-_DENSE_SHARE = 4
-_BASIS_NUMBERS = 2**27
+_MAX_BASIS_ELEMENTS = 2**27
 """Largest number of elements of a basis (1 GiB), unless k pairs need more."""
-_LONG_BASIS = (600, 20)
+_MAX_BASIS_VECTORS = (600, 20)
 """Vectors kept before a restart: a constant, or a multiple of the number of pairs."""
-_UNSEEN_GROWTH = 1.12
-_SLOWEST_GROWTH = 1.03
-_MAX_PRODUCTS = 100_000
-_TELLS_COPIES = 1e-5
-"""With larger residuals many eigenvalues could coincide, and the search for multiple eigenvalues
-would cost more than smaller residuals do."""
-_FEW_ROWS = 3
-_CHOLESKY_IS_SAFE = 0.03
-"""Ratio below which the squared condition number would affect the orthogonality."""
+_GROWTH_AT_UNKNOWN_RATE, _MIN_GROWTH = 1.12, 1.03
+"""Ratio of the numbers of products at two computations of Ritz pairs: if their rate of convergence
+is unknown, and at least."""
+_MAX_TOL_OF_SEVERAL = 1e-5
+"""Largest tolerance for several pairs. With larger residuals many eigenvalues could coincide, and
+the search for multiple eigenvalues would cost more than smaller residuals do."""
+_MIN_CHOLESKY_PIVOT = 0.03
+"""Ratio of a pivot to the largest below which the squared condition number would affect the
+orthogonality."""
 
 
 def block_lanczos(
@@ -55,7 +54,8 @@ def block_lanczos(
     block : number b of random vectors to start with.
     tol : the residuals relative to the norm of A as estimated from the basis. It is raised to the
         precision of the products, and for several pairs lowered to 1e-5.
-    max_products : largest number of products with a vector; the residuals state the accuracy.
+    max_products : largest number of products with a vector, default 100,000; the residuals state
+        the accuracy.
     max_basis : vectors kept before a restart; by default limited by 1 GiB and by efficiency.
     random_state : seed or generator of the random start.
     """
@@ -63,15 +63,17 @@ def block_lanczos(
     n = counted.size
     if not 1 <= k <= n:
         raise ValueError(f"k must be between 1 and {n}, got {k}")
-    if n <= DENSE_ORDER or _DENSE_SHARE * k >= n:
+    if n <= DENSE_ORDER or 4 * k >= n:
         return dense_pairs(counted, k)
     if k > 1:
-        tol = min(tol, _TELLS_COPIES)
-    longest = max_basis or min(max(_LONG_BASIS[0], _LONG_BASIS[1] * k), _BASIS_NUMBERS // n)
+        tol = min(tol, _MAX_TOL_OF_SEVERAL)
+    longest = max_basis or min(
+        max(_MAX_BASIS_VECTORS[0], _MAX_BASIS_VECTORS[1] * k), _MAX_BASIS_ELEMENTS // n
+    )
     search = _Search(
         counted,
         max(tol / 2, counted.precision),  # pairs combined from two searches are less accurate
-        max_products or _MAX_PRODUCTS,
+        max_products or 100_000,
         longest,
         np.random.default_rng(random_state),
     )
@@ -163,7 +165,7 @@ class _Pace:
 
     def saw(self, products: int, worst: float, goal: float, norm: float) -> None:
         """Extrapolate the largest residual, which decreases geometrically after some steps."""
-        ahead = _UNSEEN_GROWTH * products
+        ahead = _GROWTH_AT_UNKNOWN_RATE * products
         if 0 < worst < 0.1 * norm:
             if self._last is None:
                 ahead = 0.0  # compute them again soon to estimate the rate
@@ -171,7 +173,7 @@ class _Pace:
                 fall = np.log(self._last[1] / worst) / (products - self._last[0])
                 ahead = min(ahead, products + np.log(worst / goal) / fall)
             self._last = (products, worst)
-        self.next_look = max(ahead, _SLOWEST_GROWTH * products, products + self.block)
+        self.next_look = max(ahead, _MIN_GROWTH * products, products + self.block)
 
 
 class _Ritz(NamedTuple):
@@ -225,7 +227,7 @@ class _Basis:
     def _cleared(self, rows: Array) -> Array:
         """The rows orthogonalised against Q."""
         basis = self._rows[: self.size]
-        if isinstance(rows, np.ndarray) and rows.shape[0] <= _FEW_ROWS:
+        if isinstance(rows, np.ndarray) and rows.shape[0] <= 3:
             # For a few rows a matrix product makes BLAS copy the whole basis first. SciPy's BLAS is
             # used because products with A are often SciPy's, and two thread pools would compete.
             return np.array(
@@ -241,7 +243,7 @@ class _Basis:
         with suppress(np.linalg.LinAlgError):
             lower = np.linalg.cholesky(host(rest @ rest.T))
             sizes = np.diag(lower)
-            if np.min(sizes) > _CHOLESKY_IS_SAFE * max(self._scale, np.max(sizes)):
+            if np.min(sizes) > _MIN_CHOLESKY_PIVOT * max(self._scale, np.max(sizes)):
                 if isinstance(rest, np.ndarray):
                     return np.asarray(np.linalg.solve(lower, rest)), np.asarray(lower.T)
                 return beside(rest, np.linalg.inv(lower)) @ rest, np.asarray(lower.T)

@@ -18,23 +18,15 @@ from scipy.linalg.lapack import dtrtri
 
 from gramian.arrays.threads import blas_threads_for
 from gramian.linalg.svec import smat, svec, triangle, with_square
+from gramian.linalg.tolerances import ZERO
 
 Array = NDArray[np.floating]
 
-ITERATIONS = 50
-TO_THE_BOUNDARY = 0.98
-SHORTEST_STEP = 1e-7
+MAX_ITERATIONS = 50
+BOUNDARY_FRACTION = 0.98
+MIN_STEP = 1e-7
 ACCURACY = 1e-12
 """Duality gap and dual residual at which the method stops, relative to the objective's terms."""
-
-KEPT = 5
-"""Number of last iterates returned."""
-
-FARTHEST = 1e10
-"""Trace, relative to the first, at which the problem is considered unbounded."""
-
-FLATTEST = 1e-24
-"""Relative curvature below which it is rounding error and does not determine the scale of S."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class Inside(NamedTuple):
 
 
 class ConeMinimum(NamedTuple):
-    """The minimiser, and the last interior iterates, some of which have ∇f ≻ 0."""
+    """The minimiser, and the last five interior iterates, some of which have ∇f ≻ 0."""
 
     S: Array
     inside: list[Array]
@@ -82,7 +74,7 @@ def cone_quadratic(
     it keeps S near `here` if H is only an approximation.
     """
     path = list(cone_path(H, gradient, here, within, damping=damping))
-    return ConeMinimum(path[-1].S, [point.S for point in path[-KEPT:]])
+    return ConeMinimum(path[-1].S, [point.S for point in path[-5:]])
 
 
 def cone_path(
@@ -111,8 +103,8 @@ def cone_path(
 
 def _states(H: Array, c: Array, state: _State, within: Slice | None) -> Iterator[_State]:
     yield state
-    far = FARTHEST * float(np.trace(state.X))
-    for _ in range(ITERATIONS):
+    far = float(np.trace(state.X)) / ZERO  # a larger trace counts as unbounded
+    for _ in range(MAX_ITERATIONS):
         slope = H @ svec(state.X) + c
         gap, residual = _errors(c, slope, state, within)
         if max(gap, 1e-2 * residual) <= ACCURACY or np.trace(state.X) > far:
@@ -135,7 +127,8 @@ def _scale(H: Array, order: int) -> Array:
     largest = float(np.max(bend, initial=0.0))
     if largest <= 0:
         return np.ones(order)
-    return np.where(bend > FLATTEST * largest, np.maximum(bend, 1e-300), largest) ** -0.25
+    # A curvature is a square: if it is smaller, it is a rounding error.
+    return np.where(bend > ACCURACY**2 * largest, np.maximum(bend, 1e-300), largest) ** -0.25
 
 
 def _start(H: Array, c: Array, order: int, within: Slice | None) -> _State:
@@ -223,8 +216,8 @@ def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State
     correction = inverse.T @ (bent * np.outer(quarter, quarter)) @ inverse
     target = centring * mean * _symmetric(inverse.T @ inverse) - _symmetric(correction)
     dX, dZ, dy = direction(svec(target))
-    length = min(1.0, TO_THE_BOUNDARY * longest(dX, dZ))
-    if not length > SHORTEST_STEP or not np.isfinite(dX).all():
+    length = min(1.0, BOUNDARY_FRACTION * longest(dX, dZ))
+    if not length > MIN_STEP or not np.isfinite(dX).all():
         return None
     return _State(X + length * dX, Z + length * dZ, state.y + length * dy)
 

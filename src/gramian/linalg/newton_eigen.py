@@ -13,7 +13,6 @@ import numpy as np
 
 from gramian.arrays.places import host, norm
 from gramian.linalg._lanczos import (
-    OUTER_ITERATIONS,
     Array,
     CountedOperator,
     EigenPair,
@@ -26,13 +25,11 @@ from gramian.linalg.polynomial import minimise_quartic
 
 _MAX_REFRESH = 5
 """Restarts from a new product after the updated images have drifted."""
-_LOOSEST_FORCING = 0.1
+_MAX_FORCING = 0.1
 """Largest relative residual of an inner solve."""
-_CG_STEPS = 200
-"""Largest number of products of one inner solve."""
-_BASIS_SIZE = 20
+_MAX_BASIS_VECTORS = 20
 """Largest number of vectors of one basis."""
-_LEAST_NEW_PART = 1e-3
+_MIN_NEW_PART = 1e-3
 """Part of the previous direction outside of the basis below which it is omitted."""
 
 
@@ -98,11 +95,11 @@ def minimise(
         return operator.pair(found.vector, tol, reach)
     centred = Centred.around(operator, found)
     iterate = Iterate(found.vector, centred.shift(found.vector, found.image))
-    left = OUTER_ITERATIONS if max_iter is None else max_iter
+    left = 500 if max_iter is None else max_iter
     for _ in range(_MAX_REFRESH):
         while left > 0 and iterate.residual > _target(centred, iterate, tol, reach):
             goal = _target(centred, iterate, tol, reach) / iterate.residual
-            forcing = max(min(_LOOSEST_FORCING, np.sqrt(iterate.residual)), goal / 2)
+            forcing = max(min(_MAX_FORCING, np.sqrt(iterate.residual)), goal / 2)
             iterate = advance(centred, iterate, forcing)
             left -= 1
         pair = operator.pair(iterate.u, tol, reach)
@@ -153,7 +150,7 @@ def _direction(centred: Centred, v: Array, image: Array, forcing: float) -> tupl
     def hessian(d: Array) -> Array:
         return 2.0 * v * (v @ d) + square * d - centred(d)
 
-    found = conjugate_gradient(hessian, right, steps=min(_CG_STEPS, v.size), tol=forcing)
+    found = conjugate_gradient(hessian, right, steps=v.size, tol=forcing)
     d, hessian_d = found.x, right - found.residual
     return d, 2.0 * v * (v @ d) + square * d - hessian_d
 
@@ -211,7 +208,7 @@ def _newton_basis(centred: Centred, iterate: Iterate, forcing: float) -> Lanczos
     """Grow Q until it solves the Newton system to the forcing accuracy or is indefinite."""
     rho = iterate.rho
     basis = LanczosBasis(
-        iterate.u, min(_BASIS_SIZE, iterate.u.shape[0]), centred.operator.precision
+        iterate.u, min(_MAX_BASIS_VECTORS, iterate.u.shape[0]), centred.operator.precision
     )
     basis.extend(iterate.image)
     pivot, forward = 2.0 * rho, 0.0
@@ -238,7 +235,7 @@ def _independent_part(
         y = host(basis.vectors @ p)
         p, image = p - basis.combine(y), image - basis.image(y)
     length = norm(p)
-    if length <= _LEAST_NEW_PART * before:
+    if length <= _MIN_NEW_PART * before:
         return None
     return p / length, image / length
 

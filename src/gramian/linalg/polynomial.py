@@ -8,11 +8,8 @@ uses Python floats, because array calls on five numbers cost more than the arith
 import math
 from collections.abc import Sequence
 
-_DEGREE = 4
-_TINY = 1e-8
-_POLISH_STEPS = 3
-_LOG_UNIT_LIMIT = 138.0
-"""Units of μ are within 1e±60, so that their fourth powers are finite."""
+_DISTANT_ROOT_RATIO = 1e-8
+"""Leading coefficient of a derivative, relative to the largest, below which its root is distant."""
 
 
 def minimise_quartic(
@@ -36,7 +33,7 @@ def minimise_quartic(
         the leading coefficient to be nonnegative should clip rounding errors to zero.
     """
     c = [float(x) for x in coefficients]
-    if len(c) > _DEGREE + 1 or not all(map(math.isfinite, c)):
+    if len(c) > 5 or not all(map(math.isfinite, c)):
         raise ValueError(f"expected at most five finite coefficients, got {c}")
     constant, powers = c[0], [k for k in range(1, len(c)) if c[k] != 0.0]
     if not powers:
@@ -63,12 +60,16 @@ def _require_bounded(c: list[float], degree: int, nonnegative: bool) -> None:
 
 
 def _natural_unit(c: list[float], powers: list[int]) -> float:
-    """Return a unit of μ in which the lowest and highest terms have equal size."""
+    """Return a unit of μ in which the lowest and highest terms have equal size.
+
+    It is within 1e±60, so that its fourth power is finite.
+    """
     low, high = powers[0], powers[-1]
     if low == high:
         return 1.0
     exponent = (math.log(abs(c[low])) - math.log(abs(c[high]))) / (high - low)
-    return math.exp(max(-_LOG_UNIT_LIMIT, min(_LOG_UNIT_LIMIT, exponent)))
+    limit = math.log(1e60)
+    return math.exp(max(-limit, min(limit, exponent)))
 
 
 def _real_parts(c: list[float]) -> list[float]:
@@ -83,7 +84,7 @@ def _real_parts(c: list[float]) -> list[float]:
     if len(c) == 1:
         return []
     roots = {2: _linear, 3: _quadratic, 4: _cubic}[len(c)](c)
-    if abs(c[-1]) < _TINY * max(map(abs, c)):
+    if abs(c[-1]) < _DISTANT_ROOT_RATIO * max(map(abs, c)):
         roots += _real_parts(c[:-1])
     return roots
 
@@ -124,10 +125,10 @@ def _cubic(c: list[float]) -> list[float]:
 
 
 def _polished(c: list[float], root: float) -> float:
-    """Take Newton steps on the derivative's coefficients c while they reduce it."""
+    """Take up to three Newton steps on the derivative's coefficients c while they reduce it."""
     slopes = [k * c[k] for k in range(1, len(c))]
     value = _evaluate(c, root)
-    for _ in range(_POLISH_STEPS):
+    for _ in range(3):
         slope = _evaluate(slopes, root)
         if slope == 0.0:
             break

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from gramian.linalg.polynomial import minimise_quartic
 from gramian.linalg.restriction import UNBOUNDED_STEP, Restriction
+from gramian.linalg.tolerances import MAX_STEPS
 
 Array = NDArray[np.floating]
-
-NEWTON_STEPS = 200
 
 
 def quartic(restriction: Restriction) -> tuple[float, float]:
@@ -55,7 +54,7 @@ def _newton(restriction: Restriction) -> tuple[float, float]:
     enough = 1e-10 * abs(slope)
     if not slope < 0:
         return low, low_value
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MAX_STEPS):
         mu = low - slope / bend if bend > 0 else np.inf
         if not low < mu < high or (np.isfinite(width) and high - low > 0.5 * width):
             mu = 0.5 * (low + high) if np.isfinite(high) else max(2 * low, 1.0)

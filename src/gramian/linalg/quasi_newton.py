@@ -15,16 +15,16 @@ from gramian.arrays.places import beside, host, largest, numbers, precision, zer
 
 Array = NDArray[np.floating]
 
-ARMIJO_SHARE, WOLFE_SHARE = 1e-4, 0.9
+ARMIJO_FRACTION, WOLFE_FRACTION = 1e-4, 0.9
 """Fractions of the initial slope in Wolfe's conditions: sufficient decrease, and curvature."""
 
-LINE_TRIALS = 20
+MAX_LINE_TRIALS = 20
 """Largest number of evaluations of one line search."""
 
-STALLED_STEPS = 10
+MAX_STALLED_STEPS = 10
 """Consecutive steps without a decrease above rounding after which the descent stops."""
 
-EXPANSION = 4.0
+TRIAL_LENGTH_GROWTH = 4.0
 """Ratio of consecutive trial lengths while F decreases."""
 
 BRACKET_MARGIN = 0.1
@@ -138,7 +138,7 @@ def quasi_newton(
     for _ in range(iterations):
         size = largest(point.gradient)
         quiet, least = (0, size) if size < 0.5 * least else (quiet, least)
-        if not size > enough or quiet == STALLED_STEPS:
+        if not size > enough or quiet == MAX_STALLED_STEPS:
             break
         found = _step(evaluate, point, pairs, search)
         if found is None and pairs.taken:
@@ -180,15 +180,15 @@ def wolfe(
     low, high = (0.0, point.value, slope), None
     noise = _noise(point)
     length = first
-    for _ in range(LINE_TRIALS):
+    for _ in range(MAX_LINE_TRIALS):
         found = evaluate(point.x + length * direction)
         left = float(found.gradient @ direction)
         known = math.isfinite(found.value) and math.isfinite(left)
-        gains = known and found.value <= point.value + ARMIJO_SHARE * length * slope
+        gains = known and found.value <= point.value + ARMIJO_FRACTION * length * slope
         level = known and found.value <= point.value + noise
         if (
-            gains or (level and left <= (2 * ARMIJO_SHARE - 1) * slope)
-        ) and left >= WOLFE_SHARE * slope:
+            gains or (level and left <= (2 * ARMIJO_FRACTION - 1) * slope)
+        ) and left >= WOLFE_FRACTION * slope:
             return found
         end = length, found.value if known else np.inf, left
         if gains or (level and left < 0):
@@ -202,7 +202,7 @@ def wolfe(
 def _next_trial(low: tuple[float, float, float], high: tuple[float, float, float] | None) -> float:
     """The minimum of the cubic through both ends of the bracket, well inside it; or farther out."""
     if high is None:
-        return EXPANSION * low[0]
+        return TRIAL_LENGTH_GROWTH * low[0]
     (a, at_a, slope_a), (b, at_b, slope_b) = low, high
     width = b - a
     inside = 0.5

@@ -1,7 +1,8 @@
-"""Log-sum-exp losses of distances, one term for each anchor: what collapses classes."""
+"""Log-sum-exp losses of distances with one term per anchor, which collapse classes to points."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,9 +17,9 @@ from gramian.losses.functions import entropy
 ON_SIMPLEX = 1e-9
 """Largest deviation of a row of probabilities from a sum of 1 that may be rounding."""
 
-SMALLEST_LOGARITHM = -69.0
-"""Shares are computed as at least e⁻⁶⁹ ≈ 1e-30 of the largest: subnormal numbers in float32 make a
-product with them 30 times slower."""
+SMALLEST_LOGARITHM = math.log(1e-30)
+"""Shares are computed as at least 1e-30 of the largest: subnormal numbers in float32 make a product
+with them 30 times slower."""
 
 
 class Collapse(Loss):

@@ -14,13 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gramian.linalg.tolerances import MAX_STEPS, ROUNDING
 from gramian.losses.base import Array, DiagonalHessian
-
-MAX_NEWTON_STEPS = 100
-"""Largest number of Newton steps for u; a step that leaves its bracket is replaced by bisection."""
-
-ROOT_RTOL = 1e-14
-"""Relative change of u and 1 − u at which the iteration stops."""
 
 
 class SoftenedHinge(DiagonalHessian):
@@ -68,20 +63,23 @@ class SoftenedHinge(DiagonalHessian):
 
 
 def _smaller_root(s: Array, smoothing: float, tau: Array) -> Array:
-    """The root u ≤ ½ of νu − τ/u + τ/(1 − u) = s for s ≤ ν/2."""
+    """The root u ≤ ½ of νu − τ/u + τ/(1 − u) = s for s ≤ ν/2.
+
+    By Newton's method; a step that leaves its bracket is replaced by bisection.
+    """
     low, high = np.zeros_like(s), np.full_like(s, 0.5)
     # The root of νu − τ/u = s is an upper bound, close to the root unless both are near ½.
     root = np.sqrt(s * s + 4 * smoothing * tau)
     u = np.where(s > 0, (s + root) / (2 * smoothing), 2 * tau / (root - s))
     u = np.clip(u, np.finfo(float).tiny, 0.5)
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(MAX_STEPS):
         off = smoothing * u - tau / u + tau / (1 - u) - s
         low, high = np.where(off < 0, u, low), np.where(off < 0, high, u)
         # A Newton step in ln u, suitable for functions like 1/u.
         slope = smoothing * u + tau / u + tau * u / (1 - u) ** 2
         new = u * np.exp(np.clip(-off / slope, -30.0, 30.0))
         new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        done = bool(np.all(np.abs(new - u) <= ROOT_RTOL * new))
+        done = bool(np.all(np.abs(new - u) <= ROUNDING * new))
         u = new
         if done:
             break

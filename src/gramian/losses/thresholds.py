@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.places import backend, namespace, stored
+from gramian.linalg.tolerances import MAX_STEPS, ROUNDING
 from gramian.losses.base import Array, Loss, PerImage, recession_of
 
 Indices = NDArray[np.integer]
-
-MAX_NEWTON_STEPS, SLOPE_RTOL = 60, 1e-13
-"""Largest number of Newton steps for the thresholds, and the relative slope at which they stop."""
 
 
 class WithThresholds(Loss):
@@ -107,8 +105,8 @@ class WithThresholds(Loss):
         slope = self._slope(z, delta)
         reach = xp.abs(slope) / self.ridge  # the ridge alone makes the slope 0 within this distance
         low, high = delta - reach, delta + reach
-        enough = SLOPE_RTOL * self._sums(xp.ones_like(z))
-        for _ in range(MAX_NEWTON_STEPS):
+        enough = ROUNDING * self._sums(xp.ones_like(z))
+        for _ in range(MAX_STEPS):
             done = xp.abs(slope) <= enough
             if bool(xp.all(done)):
                 break

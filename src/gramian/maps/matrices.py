@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.arrays.places import namespace, precision
+from gramian.linalg.tolerances import ROUNDING
 from gramian.maps.base import (
     ROUNDINGS,
     Floats,
@@ -24,9 +25,6 @@ from gramian.maps.stack import Stack
 
 MIN_BLOCK_ROWS = 24
 """Rows from which a full block is tested for rank one."""
-
-RANK_ONE_RTOL = 1e-13
-"""Relative tolerance of its entries as s·vvᵀ: rounding error only."""
 
 
 class Squares(LinearMap):
@@ -82,7 +80,7 @@ def inner_products(A: sparse.csr_array, n: int) -> LinearMap:
     A_k use the entries of M in their joint sparsity pattern.
     """
     A = sparse.csr_array(A, dtype=float)
-    dense = {k: found for k in _full_rows(A, n) if (found := rank_one(A[[k]], n)) is not None}
+    dense = {k: found for k in _full_rows(A) if (found := rank_one(A[[k]], n)) is not None}
     kept = np.ones(A.shape[0])
     kept[list(dense)] = 0.0
     # A sparse matrix product would allocate a row of n² numbers.
@@ -112,9 +110,8 @@ def rank_one(row: sparse.csr_array, n: int) -> RankOne | None:
         return None
     column = block[:, pivot] / np.sqrt(abs(top))
     sign = float(np.sign(top))
-    if np.max(np.abs(block - sign * np.outer(column, column))) > RANK_ONE_RTOL * np.max(
-        np.abs(block)
-    ):
+    off = np.abs(block - sign * np.outer(column, column))
+    if np.max(off) > ROUNDING * np.max(np.abs(block)):
         return None
     vector = np.zeros(n)
     vector[live] = column
@@ -135,7 +132,7 @@ def squares_of(map: LinearMap) -> Iterator[tuple[int, NDArray[np.float64], float
             yield int(row), squares.vectors[:, column], float(rows.data[rows.indptr[row]])
 
 
-def _full_rows(A: sparse.csr_array, n: int) -> NDArray[np.intp]:
+def _full_rows(A: sparse.csr_array) -> NDArray[np.intp]:
     """Rows with as many entries as a full square block."""
     counts = np.diff(A.indptr)
     sides = np.round(np.sqrt(counts)).astype(np.int64)

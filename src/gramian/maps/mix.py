@@ -21,7 +21,7 @@ from gramian.maps.base import (
 )
 from gramian.maps.pairs import PairDistances
 
-COMPILED_NUMBERS = 200_000
+MIN_COMPILED_NUMBERS = 200_000
 """Numbers in the rows of one product of a metric from which compiled code is faster."""
 
 
@@ -191,7 +191,9 @@ def anchored_margins(near: Any, keys: Any, *, columns: int = 1) -> Mix:
         xp.astype(xp.concat(parts), xp.int32)
         for parts in ((far // n, anchors), (far % n, xp.reshape(near, (-1,))))
     )
-    distances = PairDistances.of(rows, cols, n).for_many_products(columns, least=COMPILED_NUMBERS)
+    distances = PairDistances.of(rows, cols, n).for_many_products(
+        columns, least=MIN_COMPILED_NUMBERS
+    )
     far_place = xp.cumulative_sum(xp.astype(fresh, xp.int64)) - 1
     near_place = count + anchor * k + keys % k
     if distances.place.is_host:

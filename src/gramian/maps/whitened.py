@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_tree
 from scipy.sparse.linalg import splu
 
-from gramian.arrays.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
+from gramian.arrays.fronts import MIN_FRONT_POINTS, SYMMETRIC, Elimination, Fronts, elimination
 from gramian.arrays.places import (
     Place,
     Placed,
@@ -27,17 +27,17 @@ from gramian.maps.base import Floats
 from gramian.maps.congruence import Transformed
 from gramian.maps.pairs import PairDistances
 
-FILL, GROWTH = 6_000_000, 3
-"""Largest number of entries of a root, and its assumed growth factor from one trial to the next."""
+MAX_TRIAL_ENTRIES = 2_000_000
+"""Number of entries of a root above which no larger one is tried, which has about three times as
+many."""
 
-LONGER, SHARE = 4, 0.5
+TRIAL_TIME_GROWTH, MAX_TIME_FRACTION = 4, 0.5
 """Assumed growth factor of the time of a trial, and the share of the remaining time it may take."""
 
-WHOLE = 2000
+MAX_WHOLE_POINTS = 2000
 """Number of points up to which the full graph is factored for any fill-in."""
 
-
-FRONT_FILL = 64_000_000
+MAX_FRONT_ENTRIES = 64_000_000
 """Largest number of entries of a multifrontal root."""
 
 
@@ -189,9 +189,9 @@ def sparse_root(
     """
     n, p = distances.order, distances.size
     kept = np.ones(p) * np.asarray(weights, dtype=float)
-    if n <= WHOLE:
+    if n <= MAX_WHOLE_POINTS:
         return GroundedRoot(distances.adjoint_sparse(kept)), kept
-    whole = _whole_root(distances, kept) if n > FRONTED else None
+    whole = _whole_root(distances, kept) if n > MIN_FRONT_POINTS else None
     if whole is not None:
         return whole, kept
     tree = _tree(distances)
@@ -204,9 +204,9 @@ def sparse_root(
         chosen[others[:more]] = True
         kept = np.where(chosen, weights, 0.0)
         root = GroundedRoot(distances.adjoint_sparse(kept))
-        if more >= others.size or GROWTH * root.triangle.entries > FILL:
+        if more >= others.size or root.triangle.entries > MAX_TRIAL_ENTRIES:
             return root, kept
-        if LONGER * clock.elapsed(started) > SHARE * clock.left():
+        if TRIAL_TIME_GROWTH * clock.elapsed(started) > MAX_TIME_FRACTION * clock.left():
             return root, kept
         more *= 2
 
@@ -216,7 +216,7 @@ def _whole_root(distances: PairDistances, weights: Floats) -> GroundedRoot | Non
     clock.check()
     laplacian = distances.adjoint_sparse(weights)
     plan = elimination(sp.csr_array(laplacian)[1:, 1:])
-    if plan.entries > FRONT_FILL or plan.seconds > SHARE * clock.left():
+    if plan.entries > MAX_FRONT_ENTRIES or plan.seconds > MAX_TIME_FRACTION * clock.left():
         return None
     return GroundedRoot(laplacian, plan)
 

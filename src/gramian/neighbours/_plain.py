@@ -20,14 +20,14 @@ from gramian.common import clock
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-BLOCK, GAPS = 2_000_000, 500_000
+SCORES_PER_BLOCK, DIFFERENCES_PER_BLOCK = 2_000_000, 500_000
 """Scores per block, 8 MB of float32 (with a quarter of them products of 256 features take a third
 longer), and elements of differences per block."""
 
-FOLDS = 16
+SCORES_PER_GROUP = 16
 """Scores per group when the threshold is determined from group minima."""
 
-SINGLE_FROM, MAX_FLOAT32_RATIO = 32, 1e3
+MIN_FLOAT32_FEATURES, MAX_FLOAT32_RATIO = 32, 1e3
 """Features from which products are float32, unless a query is farther out than the samples by the
 second factor."""
 
@@ -89,7 +89,7 @@ class _Space:
         moved = _moved(X, self.origin)
         squares = row_squares(moved)
         self.peak = float(np.sqrt(squares.max()))
-        self.single = not sparse and X.shape[1] >= SINGLE_FROM and 0 < self.peak < np.inf
+        self.single = not sparse and X.shape[1] >= MIN_FLOAT32_FEATURES and 0 < self.peak < np.inf
         self.scale = self.peak if self.single else 1.0
         self._last: tuple[slice, Array, Array] | None = None
         self._set(moved, squares)
@@ -177,7 +177,7 @@ def _first(row: Indices, column: Indices, exact: Array, k: int) -> Indices:
 
 def _bar(scores: Array, k: int) -> Array:
     """An upper bound on the k-th smallest score of each row: the k-th smallest group minimum."""
-    width = scores.shape[1] // FOLDS
+    width = scores.shape[1] // SCORES_PER_GROUP
     if width < 4 * k:
         least = scores
     else:
@@ -209,7 +209,7 @@ def _leave_out(scores: Array, asking: Indices, offered: Indices) -> None:
 def squared_distances(X: Any, Y: Any, i: Indices, j: Indices) -> Array:
     """‖x_i − y_j‖² for pairs of rows, from their differences in float64, in blocks of pairs."""
     found = np.empty(i.size)
-    step = max(1, GAPS // max(1, X.shape[1]))
+    step = max(1, DIFFERENCES_PER_BLOCK // max(1, X.shape[1]))
 
     def fill(first: int, last: int) -> None:
         for start in range(first * step, min(last * step, i.size), step):
@@ -223,7 +223,7 @@ def squared_distances(X: Any, Y: Any, i: Indices, j: Indices) -> Array:
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(64, BLOCK // max(1, width))
+    step = max(64, SCORES_PER_BLOCK // max(1, width))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.arrays.samples import BLOCK
 from gramian.common import clock
 from gramian.neighbours import _plain
 
@@ -19,10 +20,7 @@ FEATURES = {5: 1000, 8: 50_000}
 """Number of features up to which a tree is faster than brute force, with the smallest number of
 samples for which this holds."""
 
-AT_ONCE = 8192
-"""Queries between two checks of the time limit."""
-
-SPARE, MORE = 3, 6
+SPARE_NEIGHBOURS, COUNT_GROWTH = 3, 6
 """Neighbours requested beyond k to detect ties, and the factor by which this number grows if the
 ties extend beyond them."""
 
@@ -43,11 +41,11 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 
     tree, n = KDTree(X), queries.shape[0]
     found, distances = np.empty((n, k), dtype=np.intp), np.empty((n, k))
-    rows, count = np.arange(n), min(k + 1 + SPARE, X.shape[0])
-    while rows.size and count <= max(X.shape[0] // 4, k + 1 + SPARE):
+    rows, count = np.arange(n), min(k + 1 + SPARE_NEIGHBOURS, X.shape[0])
+    while rows.size and count <= max(X.shape[0] // 4, k + 1 + SPARE_NEIGHBOURS):
         own = marks[0], marks[1][rows]
         found[rows], distances[rows], tied = _asked(tree, X, queries[rows], k, own, count)
-        rows, count = rows[tied], MORE * count
+        rows, count = rows[tied], COUNT_GROWTH * count
     if rows.size:
         own = marks[0], marks[1][rows]
         found[rows], distances[rows] = _plain.search(X, queries[rows], k, own)
@@ -55,12 +53,12 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 
 
 def _near(tree: Any, queries: Any, count: int) -> Indices:
-    """The nearest neighbours of the tree, in blocks of queries."""
+    """The nearest neighbours of the tree, with a check of the time limit between blocks."""
     near = np.empty((queries.shape[0], count), dtype=np.intp)
-    for start in range(0, queries.shape[0], AT_ONCE):
+    for start in range(0, queries.shape[0], BLOCK):
         if start:  # one block is short: no check of the time limit
             clock.check()
-        rows = slice(start, start + AT_ONCE)
+        rows = slice(start, start + BLOCK)
         found = tree.query(queries[rows], count, workers=_workers())[1]
         near[rows] = found.reshape(-1, count)
     return near

@@ -19,18 +19,18 @@ from gramian.neighbours import _approximate, _plain, _tree
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-PLAIN_WORK = 1e10
+MAX_PLAIN_WORK = 1e10
 """Pairs of samples times (features + 100) up to which NumPy is used: about a second, the time to
 load numba and its kernels."""
 
-SEARCHED, MIN_DEVICE_SAMPLES = 8, 1024
+DEVICE_COPIES, MIN_DEVICE_SAMPLES = 8, 1024
 """Copies of each sample on a device during a search (itself, a query, both centred), and the
 smallest number of samples that must fit."""
 
-LARGEST = 1e150
+MAX_SQUARED = 1e150
 """Size of entries whose squares neither overflow nor, if they are as small, underflow."""
 
-FULL, SMALL = 0.3, 20_000_000
+MIN_DENSE_FRACTION, MAX_DENSE_ELEMENTS = 0.3, 20_000_000
 """Density above which CSR is searched as a dense array, and the number of elements up to which it
 always is."""
 
@@ -82,7 +82,7 @@ def nearest(
     alone = queries is None
     X, queries = _alike(X, X if alone else queries)
     for samples in [X] if alone else [X, queries]:
-        check_size(samples, "X", least=1 / LARGEST, most=LARGEST)
+        check_size(samples, "X", least=1 / MAX_SQUARED, most=MAX_SQUARED)
     marks = _marks(X, queries, alone, apart)
     clock.phase(f"the neighbours of {queries.shape[0]:,} samples")
     _check_enough(marks, k)
@@ -100,7 +100,7 @@ def _on_device(
     X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], there: Place, *, alone: bool
 ) -> tuple[Indices, Array]:
     """Brute force on a device, with sparse rows as dense blocks that fit into its memory."""
-    each, free = 8.0 * SEARCHED * (X.shape[1] + 1), there.free_memory()
+    each, free = 8.0 * DEVICE_COPIES * (X.shape[1] + 1), there.free_memory()
     check_memory(
         min(X.shape[0], MIN_DEVICE_SAMPLES) * each,
         f"samples of {X.shape[1]:,} features are searched as dense arrays on a device",
@@ -158,13 +158,15 @@ def _check_enough(marks: tuple[Indices, Indices], k: int) -> None:
 
 
 def _is_plain(X: Any, queries: Any) -> bool:
-    return float(X.shape[0]) * queries.shape[0] * (X.shape[1] + 100) <= PLAIN_WORK
+    return float(X.shape[0]) * queries.shape[0] * (X.shape[1] + 100) <= MAX_PLAIN_WORK
 
 
 def _as_dense(X: Any, queries: Any) -> bool:
     """Whether CSR is dense or small enough to be searched as a dense array."""
     entries = X.shape[0] * X.shape[1]
-    return X.nnz > FULL * entries or (_is_plain(X, queries) and entries <= SMALL)
+    return X.nnz > MIN_DENSE_FRACTION * entries or (
+        _is_plain(X, queries) and entries <= MAX_DENSE_ELEMENTS
+    )
 
 
 def _in_order(X: Any) -> Any:

@@ -16,9 +16,6 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-MAX_QUIET_ITERATIONS = 50
-CORRECTION_PAIRS = 10
-ITERATIONS_PER_RAISE = 50
 PENALTY_GROWTH = 3.0
 
 
@@ -36,9 +33,9 @@ def admm(
         X ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  Y ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  U ← U + X − Y.
 
     Both subproblems are convex and are solved by `inner` L-BFGS iterations. The default of ρ is
-    the curvature of f; it is raised at intervals while X and Y differ, since the problem is not
-    jointly convex and a small ρ lets them diverge. If F diverges, the run restarts with a larger
-    ρ. The solution is YYᵀ.
+    the curvature of f; it is raised every 50 iterations while X and Y differ, since the problem is
+    not jointly convex and a small ρ lets them diverge. If F diverges, the run restarts with a
+    larger ρ. The solution is YYᵀ.
     """
     objective = problem.objective
     X = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
@@ -48,7 +45,7 @@ def admm(
     value, quiet, k = np.inf, 0, 0
     start, limit = X, 10 * abs(objective.value(objective.image(X[:, :0])))
     limit += 10 * abs(objective.value(objective.image(X)))
-    while quiet < MAX_QUIET_ITERATIONS:
+    while quiet < biconvex.MAX_QUIET_ITERATIONS:
         image = objective.image(Y)
         new = objective.value(image)
         certificate = certify_image(problem, image) if k % check == 0 else None
@@ -59,7 +56,7 @@ def admm(
         X = _solve(objective, X, Y, Y - U, rho, inner)
         Y = _solve(objective, Y, X, X + U, rho, inner)
         U = U + X - Y
-        if k % ITERATIONS_PER_RAISE == 0 and norm(X - Y) ** 2 > 1e-8 * norm(Y) ** 2:
+        if k % 50 == 0 and norm(X - Y) ** 2 > 1e-8 * norm(Y) ** 2:
             rho, U = PENALTY_GROWTH * rho, U / PENALTY_GROWTH
         if objective.value(objective.image(Y)) > limit:
             rho, X, Y, U = PENALTY_GROWTH * rho, start, start, 0.0 * U
@@ -80,7 +77,5 @@ def _solve(
         slope = objective.gradient(image) @ other + rho * away
         return Point(x, value, xp.reshape(slope, (-1,)))
 
-    found = quasi_newton(
-        evaluate, xp.reshape(start, (-1,)), iterations=steps, memory=CORRECTION_PAIRS
-    )
+    found = quasi_newton(evaluate, xp.reshape(start, (-1,)), iterations=steps, memory=steps)
     return xp.reshape(found.x, start.shape)

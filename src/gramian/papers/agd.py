@@ -9,12 +9,10 @@ from gramian.arrays.places import inner, norm
 from gramian.bounds import certify_image
 from gramian.methods.base import Run, Settings, Step, at_rest
 from gramian.methods.columns import starting_factor
+from gramian.papers.biconvex import MAX_QUIET_ITERATIONS
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
-
-MAX_QUIET_ITERATIONS = 50
-"""Consecutive iterations without a decrease above rounding that end the run."""
 
 
 def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20) -> Run:

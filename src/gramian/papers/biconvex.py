@@ -10,6 +10,9 @@ from gramian.objectives import Objective
 
 Array = NDArray[np.floating]
 
+MAX_QUIET_ITERATIONS = 100
+"""Consecutive iterations without a decrease above rounding after which a baseline ends."""
+
 
 def value(objective: Objective, X: Array, Y: Array) -> float:
     """f(X, Y)."""

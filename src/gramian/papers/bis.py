@@ -23,7 +23,6 @@ DELTA = 0.99
 EPSILON = 1e-6
 """ε of eq. (30), relative to the Lipschitz constant."""
 
-MAX_QUIET_ITERATIONS = 200
 MAX_CAUTION = 64.0
 MAX_MU_RATIO = 20.0
 """Upper bound of μ, in units of L."""
@@ -74,7 +73,7 @@ def bis(
     first = max(_curvature(objective, start), 1e-300)
     X, Y = BlockHistory(start, start, first, first), BlockHistory(start, start, first, first)
     t, gamma, value, quiet, k, caution = 1.0, 0.0, np.inf, 0, 0, 1.0
-    while quiet < MAX_QUIET_ITERATIONS:
+    while quiet < biconvex.MAX_QUIET_ITERATIONS:
         image = objective.image(Y.now)
         new = objective.value(image)
         certificate = certify_image(problem, image) if k % check == 0 else None

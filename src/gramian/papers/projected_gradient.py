@@ -11,6 +11,7 @@ from gramian.domains import Domain, project
 from gramian.methods.base import Run, Settings, Step, entering, is_unbounded_on_ray
 from gramian.objectives import Objective
 from gramian.objectives.dense import gradient_dense, value_dense
+from gramian.papers.biconvex import MAX_QUIET_ITERATIONS
 from gramian.problem import Problem
 from gramian.result import Status
 
@@ -18,8 +19,6 @@ Array = NDArray[np.floating]
 
 MAX_ORDER = 5000
 """Maximum order: each iteration takes a full eigenvalue decomposition."""
-
-MAX_QUIET_ITERATIONS = 100
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:

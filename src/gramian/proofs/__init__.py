@@ -5,7 +5,7 @@
 which is 0 for all methods except Lanczos.
 """
 
-from gramian.proofs.base import EXACT_ORDER, PATIENCE, PROVED, Bottom, Factor, Form, rounded_sum
+from gramian.proofs.base import EXACT_ORDER, PATIENCE, Bottom, Factor, Form, rounded_sum
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, eigen_seconds, lost_by
 from gramian.proofs.estimate import LIVE, ComplementSplit, estimated
@@ -18,7 +18,6 @@ __all__ = [
     "EXACT_ORDER",
     "LIVE",
     "PATIENCE",
-    "PROVED",
     "Bipartite",
     "Bottom",
     "ComplementSplit",

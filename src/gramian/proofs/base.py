@@ -23,9 +23,7 @@ EXACT_ORDER = 1500
 PATIENCE = 60.0
 """Default time limit in seconds of the factorisations of one proof."""
 
-PROVED = 0.0
-
-INVERSE_STEPS = 30
+MAX_INVERSE_STEPS = 30
 
 Solve = Callable[[Array], Array]
 """b ↦ A⁻¹b."""
@@ -38,7 +36,7 @@ class Bottom:
     value: float
     how: str
     """eigenvalues, Cholesky, sparse Cholesky, span, blocks, Gershgorin or Lanczos."""
-    miss: float = PROVED
+    miss: float = 0.0
     """Bound on the probability that an eigenvalue lies below; 0 for a proof, 1 for a guess."""
     vector: Array | None = None
     """An approximate eigenvector, or None."""
@@ -47,7 +45,7 @@ class Bottom:
 
     @property
     def proved(self) -> bool:
-        return self.miss == PROVED
+        return self.miss == 0
 
     def lowered(self, share: float) -> Bottom:
         """The bound minus `share` of its absolute value."""
@@ -127,14 +125,14 @@ def inverse_lanczos(order: int, solve: Solve, unit: Any = None) -> Array:
     """The eigenvector of the smallest eigenvalue of A, or of the pencil (A, P), by A⁻¹."""
     inverse = LinearOperator((order, order), matvec=lambda b: solve(np.ravel(b)), dtype=float)
     start: Array = np.random.default_rng(1).standard_normal(order)
-    least = min(INVERSE_STEPS, order - 1)
+    least = min(MAX_INVERSE_STEPS, order - 1)
     try:
         _, vectors = eigsh(
             inverse, k=1, M=unit, sigma=0.0, OPinv=inverse, v0=start, ncv=least, tol=1e-6
         )
         return np.ascontiguousarray(vectors[:, 0])
     except ArpackError:  # fall back to a few steps of inverse iteration
-        for _ in range(INVERSE_STEPS):
+        for _ in range(MAX_INVERSE_STEPS):
             start = solve(start if unit is None else unit @ start)
             start /= np.linalg.norm(start)
         return start

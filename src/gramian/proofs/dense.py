@@ -34,11 +34,11 @@ from gramian.proofs.base import (
 
 Array = NDArray[np.floating]
 
-DEVICE_FLOPS, DEVICE_START = 8e12, 0.01
+DEVICE_FLOPS, DEVICE_START_SECONDS = 8e12, 0.01
 """Floating point operations per second of a device (an H200 has 25e12 at order 10,000), and the
 start-up time in seconds."""
 
-FLOPS, FURTHER = 8e9, 0.5
+FLOPS, GAIN_PER_CORE = 8e9, 0.5
 """Operations per second of a Cholesky factorisation on one core, at least, and the relative gain
 of each further core (order 1500: 45 ms with one, 23 with 4, 14 with 16; more for larger orders)."""
 
@@ -101,8 +101,8 @@ class DenseForm:
 def dense_seconds(order: int, place: Place = HOST) -> float:
     """Approximate seconds of a Cholesky factorisation of this order."""
     if not place.is_host:
-        return order**3 / 3 / DEVICE_FLOPS + DEVICE_START
-    return order**3 / 3 / (FLOPS * (1 + FURTHER * (dense_threads(order**2) - 1)))
+        return order**3 / 3 / DEVICE_FLOPS + DEVICE_START_SECONDS
+    return order**3 / 3 / (FLOPS * (1 + GAIN_PER_CORE * (dense_threads(order**2) - 1)))
 
 
 def eigen_seconds(order: int, place: Place = HOST) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import beside, column_squares, host, namespace, norm
 from gramian.common import clock
 from gramian.linalg import ritz_pairs
-from gramian.proofs.base import Bottom, place_of_matrix, typical_size
+from gramian.proofs.base import UNIT, Bottom, place_of_matrix, typical_size
 
 Array = NDArray[np.floating]
 
@@ -21,13 +21,7 @@ LIVE = 1e-2
 """Columns below this fraction of the longest are ignored: they may vanish, and ∇F need not be 0
 on them."""
 
-HALVINGS = 40
-"""Bisection steps for the smallest sufficient bound on the complement."""
-
-STARTS = 2
-"""Number of random starts."""
-
-COARSE = 1e-3
+NEGATIVE_RTOL = 1e-3
 """Sufficient relative accuracy of a negative eigenvalue."""
 
 SUFFICIENT_RESIDUAL = 0.1
@@ -39,17 +33,10 @@ MIN_DEFLATED_LENGTH = 1e-5
 MAX_DEFLATED_RESIDUAL = 1e-3
 """Largest residual of a deflated Ritz vector, as a fraction of the spread of the spectrum."""
 
-START_RTOL = 1e-8
-"""Relative size below which the part of a start orthogonal to the columns is rounding error."""
-
 MAX_MISS = 1e-6
 """Sufficiently small probability of having missed an eigenvalue."""
 
-SEEDING, DIGITS = 16, 1000
-"""Number of entries of a product that determine the random seed, and the inverse of the relative
-precision to which they are rounded."""
-
-LEAST, MOST = 60, 480
+MIN_PRODUCTS, MAX_PRODUCTS = 60, 480
 """Smallest and largest number of products per start."""
 
 
@@ -102,10 +89,10 @@ class ComplementSplit:
         return min(c, float(np.linalg.eigvalsh(whole)[0]))
 
     def needed(self, room: float, most: float) -> float:
-        """The smallest c ≤ `most` for which `least` is at most `room` below its value at `most`."""
+        """The smallest c ≤ `most` with least(c) ≥ least(most) − `room`, by bisection."""
         low, high = self.least(most) - room, most
         goal = low
-        for _ in range(HALVINGS):
+        for _ in range(40):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.least(middle) >= goal else (middle, high)
         return high
@@ -144,8 +131,8 @@ def estimated(
     *,
     deadline: float = np.inf,
     start: Any = None,
-    starts: int = STARTS,
-    most: int = MOST,
+    starts: int = 2,
+    most: int = MAX_PRODUCTS,
     chance: bool = True,
     known: Any = None,
 ) -> Bottom:
@@ -181,8 +168,8 @@ def estimated(
     for given in runs:
         look = _Look(wanted, deadline, floor, miss_by, split)
         first = split.beside(place.normal(rng, (matrix.order,)) if given is None else given)
-        if given is not None and not norm(first) > START_RTOL * norm(given):
-            continue
+        if given is not None and not norm(first) > UNIT**0.5 * norm(given):
+            continue  # the part orthogonal to the columns is rounding error
         found = ritz_pairs(split, 2, steps=most, v0=first, enough=look)
         lowest, rest = -float(found.values[0]), float(found.residuals[0])
         if lowest - rest < best - residual or best == np.inf:
@@ -216,11 +203,11 @@ class _Look:
         self.count = count
         above = -highest - self.floor
         self.sure = bool(rest <= above) and self.miss(count, above) <= MAX_MISS
-        near = rest <= max(self.wanted, COARSE * max(0.0, highest)) or self._matters_little(
+        near = rest <= max(self.wanted, NEGATIVE_RTOL * max(0.0, highest)) or self._matters_little(
             -highest, rest
         )
         late = clock.passed(self.deadline)
-        return late or (count >= LEAST and (near or self.sure))
+        return late or (count >= MIN_PRODUCTS and (near or self.sure))
 
     def _matters_little(self, lowest: float, rest: float) -> bool:
         """Whether the eigenvalue on the complement is as accurate as the bound needs."""
@@ -230,12 +217,12 @@ class _Look:
 
 
 def _seed(matrix: Any) -> int:
-    """A hash of a few digits of a product with the matrix, insensitive to rounding errors."""
+    """A hash of three digits of a few entries of a product, insensitive to rounding errors."""
     place = place_of_matrix(matrix)
     image = matrix @ place.put(np.random.default_rng(2).standard_normal(matrix.order))
-    few = host(image[:SEEDING])
+    few = host(image[:16])
     scale = float(np.max(np.abs(few), initial=0.0)) or 1.0
-    return zlib.crc32(np.rint(DIGITS * (few / scale)).astype(np.int64).tobytes())
+    return zlib.crc32(np.rint(1000 * (few / scale)).astype(np.int64).tobytes())
 
 
 def _miss(order: int, steps: int, share: float) -> float:

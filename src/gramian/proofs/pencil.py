@@ -10,20 +10,18 @@ from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.threads import blas_threads_for
+from gramian.linalg.tolerances import ZERO
 from gramian.proofs.base import rounded_sum
 from gramian.proofs.dense import rounding_of
 
 Array = NDArray[np.floating]
-
-NULL_RTOL = 1e-10
-"""Fraction of the largest eigenvalue of P below which an eigenvalue counts as 0."""
 
 
 @dataclass(frozen=True)
 class PencilRoot:
     """R with ‖RᵀPR − I‖ ≤ skew, and a basis of the null space of P.
 
-    R divides by the square roots of eigenvalues of P down to 1e-10 of the largest. Its error is
+    R divides by the square roots of eigenvalues of P down to `ZERO` times the largest. Its error is
     therefore computed: RᵀPR is formed, and its rounding error is bounded by γ|R|ᵀ|P||R|.
     """
 
@@ -38,8 +36,8 @@ class PencilRoot:
         None if P is zero or not positive semidefinite, or if R is too inaccurate.
         """
         values, vectors = eigh(P)
-        live = values > NULL_RTOL * values[-1]
-        if not np.any(live) or values[0] < -NULL_RTOL * values[-1]:
+        live = values > ZERO * values[-1]
+        if not np.any(live) or values[0] < -ZERO * values[-1]:
             return None
         R = vectors[:, live] / np.sqrt(values[live])
         seen, hidden = _congruence(R, P, slack)

@@ -13,18 +13,18 @@ from gramian.common import clock
 from gramian.proofs.base import EXACT_ORDER, PATIENCE, Bottom, Form, place_of_matrix, typical_size
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, definite_in, dense_seconds
-from gramian.proofs.estimate import COARSE, estimated
+from gramian.proofs.estimate import MAX_PRODUCTS, NEGATIVE_RTOL, estimated
 from gramian.proofs.low_rank import LowRank
-from gramian.proofs.sparse import DENSE, SparseForm
+from gramian.proofs.sparse import MAX_DENSE_ORDER, SparseForm
 
 Array = NDArray[np.floating]
 
-TRIALS = 6
+MAX_FACTORISATIONS = 6
 """Largest number of factorisations of one proof; usually three."""
 
-GUESS, DEVICE_GUESS = 120, 480
-"""Lanczos products of the initial estimate, on the host and on a device, where products are cheap
-relative to a factorisation and a good estimate saves one."""
+HOST_PRODUCTS = 120
+"""Lanczos products of the initial estimate on the host. A device uses `MAX_PRODUCTS`: there,
+products are cheap relative to a factorisation, and a good estimate saves one."""
 
 STEP_GROWTH = 16.0
 """Factor of the distance below the estimate after a failed factorisation."""
@@ -35,7 +35,7 @@ BISECTIONS = 8
 ROUNDING_RTOL = 1e-6
 """Negative eigenvalues up to this fraction of the matrix size may be due to rounding or scaling."""
 
-ENOUGH = 4.0
+MAX_IN_WANTED = 4.0
 """A bound within this multiple of the wanted accuracy is not improved further."""
 
 
@@ -73,7 +73,7 @@ def lowest(
         return _of_blocks(matrix, form, wanted, seconds, start, prove)
     if isinstance(form, LowRank):
         found, lost = form.lowest()
-        fine = wanted is None or lost <= max(wanted, COARSE * max(0.0, -found.value))
+        fine = wanted is None or lost <= max(wanted, NEGATIVE_RTOL * max(0.0, -found.value))
         if fine or (prove and not _dense_fits(matrix, seconds)):
             return found
         form, start = None, found.vector  # columns of very different size: use the entries
@@ -83,9 +83,9 @@ def lowest(
         # The products of an estimate are cheaper with a sparse than with a dense matrix.
         matrix = matrix if sparse else form
     wanted = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
-    if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
+    if not prove or form is None or MAX_FACTORISATIONS / 2 * form.seconds > seconds:
         return estimated(matrix, wanted, deadline=deadline, start=start, known=known)
-    most = GUESS if place_of_matrix(matrix).is_host else DEVICE_GUESS
+    most = HOST_PRODUCTS if place_of_matrix(matrix).is_host else MAX_PRODUCTS
     guess = estimated(
         matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False,
         known=known,
@@ -146,11 +146,11 @@ def _proved(
     top = low if guess.hope is None else max(low, guess.hope)
     seen = float(vector @ (matrix @ vector))
     wanted = max(wanted, form.resolution(host(vector), top))
-    step, shift, proof = max(wanted, COARSE * max(0.0, -top)), top, None
+    step, shift, proof = max(wanted, NEGATIVE_RTOL * max(0.0, -top)), top, None
     closing = None if enough is None else _least_enough(top - step, seen, enough)
     if closing is not None and form.above(closing).definite:
         return Bottom(closing, form.how, vector=vector)
-    for _ in range(TRIALS):
+    for _ in range(MAX_FACTORISATIONS):
         shift = top - step
         proof = form.above(shift)
         if proof.definite or clock.passed(deadline):
@@ -159,12 +159,12 @@ def _proved(
     if proof is None or not proof.definite:  # the guess is refuted: no bound is known
         return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)
-    near = seen - shift <= ENOUGH * max(wanted, COARSE * max(0.0, -seen))
+    near = seen - shift <= MAX_IN_WANTED * max(wanted, NEGATIVE_RTOL * max(0.0, -seen))
     near = near or (enough is not None and enough(shift))
     if near or proof.solve is None or clock.passed(deadline):
         return first
     value, vector = form.next_to(shift, proof.solve)
-    sharper = value - max(wanted, COARSE * max(0.0, -value))
+    sharper = value - max(wanted, NEGATIVE_RTOL * max(0.0, -value))
     if sharper > shift and form.above(sharper).definite:
         shift = sharper
     return Bottom(shift, form.how, vector=vector)
@@ -186,7 +186,7 @@ def _dense_is_quicker(form: Form | None, matrix: Any) -> bool:
         return True
     if not (isinstance(form, SparseForm) and form.plain):
         return False
-    return form.fills if form.order <= DENSE else dense_seconds(form.order) < form.seconds
+    return form.fills if form.order <= MAX_DENSE_ORDER else dense_seconds(form.order) < form.seconds
 
 
 def _dense_fits(matrix: Any, seconds: float) -> bool:
@@ -194,4 +194,4 @@ def _dense_fits(matrix: Any, seconds: float) -> bool:
     order, place = matrix.order, place_of_matrix(matrix)
     if 16.0 * order**2 >= place.free_memory() / 4:
         return False
-    return TRIALS / 2 * dense_seconds(order, place) <= seconds
+    return MAX_FACTORISATIONS / 2 * dense_seconds(order, place) <= seconds

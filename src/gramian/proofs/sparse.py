@@ -14,46 +14,43 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import splu
 
 from gramian.arrays import cpu
-from gramian.arrays.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
+from gramian.arrays.fronts import MIN_FRONT_POINTS, SYMMETRIC, Elimination, Fronts, elimination
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
 from gramian.proofs.base import PATIENCE, UNIT, Factor, Solve, inverse_lanczos
-from gramian.proofs.dense import dense_seconds
+from gramian.proofs.dense import FLOPS, dense_seconds
 
 Array = NDArray[np.floating]
 
-SHRINK = 1e-11
+DIAGONAL_FRACTION = 1e-11
 """Fraction of the diagonal subtracted for rounding: the computed error must be below it."""
 
 ERROR_SAFETY = 8.0
 """Safety factor for the error of a factorisation, relative to an earlier one of the same form."""
 
-TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
+TRIAL, TRIAL_GROWTH, MAX_TRIAL_SECONDS = 2000, 2, 2.0
 """Nodes of the first trial factorisation, growth factor from one trial to the next, and the time
 limit of a trial in seconds."""
 
-SHALLOW = 6
+MAX_FILLED_DISTANCE = 6
 """Largest graph distance from one node in a graph with full fill-in, such as a random graph."""
 
 DENSE_RATE = 3e9
 """n³ divided by the seconds of a sparse factorisation with full fill-in (order 1,800: 2 s)."""
 
-NONZERO, RATE = 2.5e-7, 8e9
-"""Approximate seconds per nonzero of a sparse factor, and operations per second; within 40 % for
-1,000 to 6,000 digits and a Swiss roll. Counts are used instead of measured times so that decisions
-do not depend on the load of the machine."""
+SECONDS_PER_NONZERO = 2.5e-7
+"""Approximate seconds per nonzero of a sparse factor, in addition to those of its operations;
+within 40 % for 1,000 to 6,000 digits and a Swiss roll. Counts are used instead of measured times so
+that decisions do not depend on the load of the machine."""
 
-DENSE = 5000
+MAX_DENSE_ORDER = 5000
 """Order up to which a dense factorisation (200 MB) is faster than a sparse one with fill-in: for
 order 2,000 SuperLU takes 1.6 s on one core, LAPACK 0.3 s. Beyond it trial factorisations decide."""
-
-FILLED = 3.0
-"""Exponent of the order in the time of a factorisation with full fill-in."""
 
 
 def _seconds_of(factor: Any) -> float:
     heights = np.diff(factor.L.indptr).astype(float)
-    return NONZERO * float(heights.sum()) + 2.0 * float(heights @ heights) / RATE
+    return SECONDS_PER_NONZERO * float(heights.sum()) + 2.0 * float(heights @ heights) / FLOPS
 
 
 class SparseForm:
@@ -88,12 +85,12 @@ class SparseForm:
     def fills(self) -> bool:
         """Whether full fill-in is expected: all nodes are within a few edges of each other."""
         steps = dijkstra(abs(self.S), directed=False, unweighted=True, indices=0)
-        return float(np.max(steps, where=np.isfinite(steps), initial=0.0)) <= SHALLOW
+        return float(np.max(steps, where=np.isfinite(steps), initial=0.0)) <= MAX_FILLED_DISTANCE
 
     @cached_property
     def as_dense(self) -> bool:
         """Whether the factor of a pencil is stored as a dense one; other forms use `DenseForm`."""
-        small = not self.plain and self.plan is None and self.order <= DENSE
+        small = not self.plain and self.plan is None and self.order <= MAX_DENSE_ORDER
         return small and not self.weights.size and self.fills
 
     @cached_property
@@ -109,22 +106,24 @@ class SparseForm:
             pattern, int(np.argmax(degree)), directed=False, return_predecessors=False
         )
         shifted = sp.csr_array(pattern + sp.diags_array(2.0 * pattern.sum(axis=1)))
-        size, taken, growth = TRIAL, 0.0, GROWTH**FILLED
-        while size < near.size and (taken == 0 or growth * taken < min(LONGEST, clock.left())):
-            if taken * growth ** np.log2(GROWTH * self.order / size) > PATIENCE:
+        size, taken, growth = TRIAL, 0.0, TRIAL_GROWTH**3.0  # with full fill-in, the time is cubic
+        while size < near.size and (
+            taken == 0 or growth * taken < min(MAX_TRIAL_SECONDS, clock.left())
+        ):
+            if taken * growth ** np.log2(TRIAL_GROWTH * self.order / size) > PATIENCE:
                 break  # beyond most time limits a rough estimate suffices
             part, last = shifted[near[:size]][:, near[:size]], taken
             taken = _seconds_of(splu(sp.csc_array(part), **SYMMETRIC))
             growth = max(growth, taken / last if last > 0 else 0.0)
-            size *= GROWTH
+            size *= TRIAL_GROWTH
         if taken == 0:  # too few nodes for a trial
             return self.order**3 / DENSE_RATE if self.fills else 0.1
-        return taken * growth ** np.log2(GROWTH * self.order / size)
+        return taken * growth ** np.log2(TRIAL_GROWTH * self.order / size)
 
     @cached_property
     def plan(self) -> Elimination | None:
         """The multifrontal elimination plan of a pencil with many points."""
-        if self.plain or self.order < FRONTED:
+        if self.plain or self.order < MIN_FRONT_POINTS:
             return None
         pattern = self._bordered(abs(self.S) + abs(self.unit), 1.0)
         return elimination(pattern, self.weights.size)
@@ -138,8 +137,8 @@ class SparseForm:
 
     def resolution(self, vector: Array, t: float) -> float:
         if not self.plain:  # the vector refers to other coordinates
-            return 8 * SHRINK * abs(t)
-        return 8 * SHRINK * float(np.square(vector) @ np.abs(self.S.diagonal() - t))
+            return 8 * DIAGONAL_FRACTION * abs(t)
+        return 8 * DIAGONAL_FRACTION * float(np.square(vector) @ np.abs(self.S.diagonal() - t))
 
     def above(self, t: float) -> Factor:
         """LDLᵀ of the matrix with its diagonal reduced by more than the error of the factor.
@@ -157,7 +156,7 @@ class SparseForm:
         # The rounding of the entries, mainly of S − tP.
         parts = self._bordered(abs(self.S) + abs(t) * abs(self.unit), 1.0)
         made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
-        lost = np.maximum(SHRINK, ERROR_SAFETY * self._seen)
+        lost = np.maximum(DIAGONAL_FRACTION, ERROR_SAFETY * self._seen)
         if self.as_dense:  # its error bound is known in advance
             lost = np.maximum(lost, 2 * _dense_error(scaled.diagonal()))
         for _ in range(2):

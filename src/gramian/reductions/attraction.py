@@ -23,7 +23,7 @@ from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
 
-LESS = 5e-10
+OMITTED_FRACTION = 5e-10
 """Fraction of the attraction that is omitted: more than the rounding error of RᵀPR − I, so that the
 reduced F, and hence its bounds, lie below the original F everywhere."""
 
@@ -60,7 +60,7 @@ def attraction(problem: Problem) -> Attraction | None:
     n = problem.order
     shifted = np.column_stack([F.map.rows, F.map.cols]) + 1
     edge = sp.csr_array((1, n))
-    pull = (1 - LESS) * F.C.matrix
+    pull = (1 - OMITTED_FRACTION) * F.C.matrix
     bordered = sp.block_array([[sp.csr_array((1, 1)), edge], [edge.T, pull]], format="csr")
     map = GroundedDistances(PairDistances(shifted, n + 1), bordered)
     inner = Composite(map, F.loss, 1.0, constant=F.constant)

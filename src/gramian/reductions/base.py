@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from gramian.arrays.places import inner
 from gramian.certificate import Certificate, relative
+from gramian.proofs.base import UNIT
 
 Array = NDArray[np.floating]
-
-ROUNDED = 1e-15
-"""Error of a value in other units, relative to its terms."""
 
 
 class Reduction(Protocol):
@@ -56,7 +54,8 @@ def carried(
     if found.gap is None:
         return transformed
     moved = (scale, constant) != (1.0, 0.0)
-    rounding = ROUNDED * (abs(scale * found.value) + abs(constant)) if moved else 0.0
+    # A product, a sum and the roundings of both factors.
+    rounding = 8 * UNIT * (abs(scale * found.value) + abs(constant)) if moved else 0.0
     gap = scale * found.gap + rounding
     return replace(transformed, gap=gap, relative_gap=relative(gap, value, size))
 

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.linalg.tolerances import ZERO
 from gramian.maps import BlockEntries, RepeatedEntries
 from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
-
-DEAD = 1e-10
-"""Singular values below this fraction of the largest are omitted."""
 
 
 @dataclass(frozen=True)
@@ -81,5 +79,5 @@ def balanced(factor: Array, m: int) -> Array:
 def product_svd(S: Array, T: Array) -> tuple[Array, Array, Array]:
     """U, Σ and V of STᵀ = UΣVᵀ, at least one of Σ, without those that are 0 up to rounding."""
     U, values, Vt = np.linalg.svd(S @ T.T, full_matrices=False)
-    count = max(1, int(np.sum(values > DEAD * max(float(values[0]), 1e-300))))
+    count = max(1, int(np.sum(values > ZERO * max(float(values[0]), 1e-300))))
     return U[:, :count], values[:count], Vt[:count].T

@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from gramian.certificate import Certificate
 from gramian.linear_constraints import Constraint
 from gramian.maps import Rows, inner_products, rows_of
+from gramian.maps.rows import MAX_NUMBERS
 from gramian.objectives import Linear
 from gramian.problem import Problem
 from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
 
-ORDER, NUMBERS = 200, 20_000_000
-"""Largest order that is scaled, and largest number of entries of the rows."""
+MAX_ORDER = 200
+"""Largest order that is scaled."""
 
-UNEVEN = 64.0
+MIN_RATIO_OF_UNITS = 64.0
 """Ratio of the largest to the smallest entry of D from which the program is scaled."""
 
 
@@ -55,10 +56,10 @@ def feature_scaling(problem: Problem) -> FeatureScaling:
     Returns the program itself if its features are already balanced, or if it is too large.
     """
     objective = problem.objective
-    if not isinstance(objective, Linear) or problem.order > ORDER:
+    if not isinstance(objective, Linear) or problem.order > MAX_ORDER:
         return FeatureScaling(problem)
     rows = rows_of(problem.bounds.map)
-    if rows is None or rows.matrix.shape[0] * float(problem.order) ** 2 > NUMBERS:
+    if rows is None or rows.matrix.shape[0] * float(problem.order) ** 2 > MAX_NUMBERS:
         return FeatureScaling(problem)
     C = objective.C.dense()
     d = _units(rows, C)
@@ -92,4 +93,4 @@ def _units(rows: Rows, C: Array) -> Array | None:
     normal = counts + np.diag(counts.sum(axis=1))
     found = np.linalg.lstsq(normal, -sums.sum(axis=1), rcond=1e-10)[0]
     d = np.exp2(np.round(found - np.median(found)))
-    return d if np.max(d) >= UNEVEN * np.min(d) else None
+    return d if np.max(d) >= MIN_RATIO_OF_UNITS * np.min(d) else None

@@ -18,7 +18,7 @@ from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
 
-SMALL, BLURRED = 1e-6, 1e-2
+MIN_EIGENVALUE_RATIO, MIN_RATIO_OF_OTHER_PAIRS = 1e-6, 1e-2
 """Eigenvalues of a starting point, relative to the largest, that are dropped: without a floor, and
 with one that stems from other pairs."""
 
@@ -66,7 +66,7 @@ def without_floor(factor: Array | None, floor: float) -> Array | None:
         return None
     values, vectors = eigh(factor @ factor.T)
     values = np.maximum(values - floor * float(np.mean(values)), 0.0)
-    kept = values > (BLURRED if floor > 0 else SMALL) * values[-1]
+    kept = values > (MIN_RATIO_OF_OTHER_PAIRS if floor > 0 else MIN_EIGENVALUE_RATIO) * values[-1]
     if not kept.any():
         return None
     return vectors[:, kept] * np.sqrt(values[kept] / float(values[kept].sum()))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.linalg.tolerances import ZERO
 from gramian.maps import PairDistances, Stack
 from gramian.objectives import Composite, LowRankPlusIdentity, Objective
 from gramian.objectives.matrices import MatrixSum
@@ -21,9 +22,6 @@ from gramian.problem import Problem
 from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
-
-ALIKE = 1e-10
-"""Tolerance of C1 as a multiple of 1, relative to C."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def centred_whitening(objective: Objective) -> Whitening | None:
     along = C @ ones
     c = float(np.sum(ones * along))
     usual = np.linalg.norm(C @ np.random.default_rng(0).standard_normal((n, 1))) / np.sqrt(n)
-    if c < -ALIKE * usual or np.linalg.norm(along - c * ones) > ALIKE * usual:
+    if c < -ZERO * usual or np.linalg.norm(along - c * ones) > ZERO * usual:
         return None
     blind = MatrixSum(C, LowRankPlusIdentity(n, 0.0, ones, np.array([-c])))
     white = whitening(Composite(maps[0], objective.loss, blind, constant=objective.constant))

@@ -16,7 +16,7 @@ from gramian.reductions.base import Substitution
 
 Array = NDArray[np.floating]
 
-SINGULAR = 1e-7
+MIN_PIVOT_RATIO = 1e-7
 """Pivots of the scatter below this fraction of the largest are rounding errors."""
 
 
@@ -55,7 +55,7 @@ def scatter_whitening(
     try:
         G = scipy.linalg.cholesky(scatter + shift * np.eye(order), lower=True)
         R = scipy.linalg.solve_triangular(G, np.eye(order), lower=True).T
-        singular = np.min(np.diag(G)) <= SINGULAR * np.max(np.diag(G))
+        singular = np.min(np.diag(G)) <= MIN_PIVOT_RATIO * np.max(np.diag(G))
     except np.linalg.LinAlgError:
         singular = True
     if singular:

@@ -22,7 +22,7 @@ from gramian.reductions.base import Substitution
 
 Array = NDArray[np.floating]
 
-SPAN_ENTRIES = 50_000_000
+MAX_BASIS_ENTRIES = 50_000_000
 """Largest basis of the span to form: 400 MB."""
 
 MATRICES = 6
@@ -50,7 +50,7 @@ def span_of(X: Any, *, center: bool) -> Span:
     """
     n, d = X.shape
     X = near_origin(X) if center else X
-    if d <= n or n > DENSE_ORDER or n * d > SPAN_ENTRIES:
+    if d <= n or n > DENSE_ORDER or n * d > MAX_BASIS_ENTRIES:
         return Span(None, X, centered=False)
     return _smaller(X, center)
 

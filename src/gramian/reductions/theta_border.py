@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
+from gramian.linalg.tolerances import ROUNDING
 from gramian.linear_constraints import Constraint, Constraints
 from gramian.maps import Entries, Mix, Rows
 from gramian.objectives import Linear, LowRankPlusIdentity
@@ -39,12 +40,9 @@ COORDINATES = ((1.0, 0.0), (2.0, -1.0))
 MAX_ROW_ENTRIES = 50
 """Mean number of entries per row from which the rows are not those of a border."""
 
-FAR, SHORT = 0.3, 1e-2
+MAX_LOG_RATIO, MIN_SQUARE_RATIO = 0.3, 1e-2
 """Tolerance of the part of d along a row, as an exponent of 2, and the squared length relative to
 the mean below which a row that exceeds it is set to 0."""
-
-ROUNDED = 1e-12
-"""Tolerance of a coefficient, relative to the largest."""
 
 COMBINATION_RTOL = 1e-8
 """Relative tolerance of the combination of rows in a solution."""
@@ -82,8 +80,8 @@ class ThetaBorder:
         size, squares = float(np.linalg.norm(along)) or 1.0, np.sum(V * V, axis=1)
         d = along / size
         shares = np.divide(V @ d, squares, out=np.zeros_like(squares), where=squares > 0)
-        far = np.abs(np.log2(np.maximum(shares * self.root / size, 1e-300))) > FAR
-        shares[far & (squares <= SHORT * np.mean(squares))] = 0.0
+        far = np.abs(np.log2(np.maximum(shares * self.root / size, 1e-300))) > MAX_LOG_RATIO
+        shares[far & (squares <= MIN_SQUARE_RATIO * np.mean(squares))] = 0.0
         q, s = self.coordinates
         L = np.empty((self.root.size + 1, V.shape[1]))
         L[self.others], L[self.corner] = q * shares[:, None] * V + s * d, d
@@ -138,7 +136,7 @@ def _bordered(
     table: tuple[Any, ...], n: int, corner: int, coordinates: tuple[float, float], values: Array
 ) -> ThetaBorder | None:
     seen = _Seen.of(table, n, corner, coordinates, values.size)
-    m, size = values.size, ROUNDED * float(np.max(np.abs(table[3]), initial=0.0))
+    m, size = values.size, ROUNDING * float(np.max(np.abs(table[3]), initial=0.0))
     loose = seen.diagonal + seen.border
     w = -loose[[m]].toarray().ravel()
     given = sp.hstack([sp.csr_array(seen.corner[:, None]), seen.diagonal, seen.edges], format="csr")

@@ -1,4 +1,4 @@
-"""Choices by evidence: what has to be shown before something is done."""
+"""Selection by held-out errors: how much a candidate must gain over the baseline."""
 
 import numpy as np
 import pytest
@@ -9,26 +9,26 @@ NAMES = {"parameter": "lam", "measure": "error", "nothing": "nothing at all"}
 
 
 def flips(*counts, n=100):
-    """Losses of n held out: the first has 50, each next as many fewer as said."""
+    """Losses of n held-out samples: 50 of the first candidate, `counts` fewer of each."""
     rows = [np.repeat([1.0, 0.0], [50 - count, n - 50 + count]) for count in counts]
     return [np.array(rows)]
 
 
-def test_a_gain_within_its_error_is_none():
+def test_gain_within_its_standard_error_does_not_count():
     assert earned(flips(0, 2), needed=1.5) == 0  # 2 of 100, with a standard error of √2
     assert earned(flips(0, 3), needed=1.5) == 1
     assert earned(flips(0, 0)) == 0
     assert earned(flips(0, -5, -9)) == 0
 
 
-def test_what_is_nearly_the_best_and_nearer_to_nothing_is_taken():
+def test_prefers_the_simplest_candidate_near_the_best():
     assert earned(flips(0, 15, 16, 10)) == 1
     assert earned(flips(0, 15, 30, 10)) == 2
     assert earned(flips(0, 2, 1), needed=0.0, close=0.0) == 1
 
 
-def test_what_is_worse_than_nothing_is_never_taken():
-    """Within a standard error of the best, but behind doing nothing."""
+def test_never_selects_a_candidate_worse_than_the_baseline():
+    """Within a standard error of the best, but worse than the baseline."""
     worse = np.zeros((3, 40))
     worse[0, :20], worse[1, 19:], worse[2, :14] = 1.0, 1.0, 1.0
     behind, error = difference([worse], 1, 2)
@@ -37,13 +37,13 @@ def test_what_is_worse_than_nothing_is_never_taken():
     assert earned([worse], close=0.5) == 2
 
 
-def test_of_mixtures_the_least_error_decides_and_of_equals_the_model():
+def test_selects_the_mixture_of_least_error_and_the_model_among_equals():
     assert least(flips(0, 1, 5, 4)) == 2
     assert least(flips(0, 5, 2, 5)) == 3
     assert least(flips(0, -1, -2)) == 0
 
 
-def test_the_path_says_what_was_done_and_what_was_not():
+def test_path_describes_the_selection():
     taken = chosen_by(flips(0, 20), [0.0, 3.0], **NAMES)
     assert taken.gained and taken.value == 3.0 and taken.held_out == 100
     assert str(taken) == ("lam = 3 was chosen: error 0.3 on 100 held out (nothing at all: 0.5)")
@@ -52,7 +52,7 @@ def test_the_path_says_what_was_done_and_what_was_not():
     assert str(kept).startswith("nothing is gained by learning: nothing at all is kept")
 
 
-def test_several_kinds_count_alike_whatever_their_number():
+def test_kinds_of_data_have_equal_weight():
     losses = [np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[0.5] * 8, [0.25] * 8])]
     mean, error = difference(losses, 0, 1)
     assert mean == pytest.approx(0.5 * (1.0 + 0.25))
@@ -72,7 +72,7 @@ def path_of_lam(measure):
 @pytest.mark.parametrize(
     ("old", "new"), [("lams", "values"), ("rmse", "errors"), ("best", "value")]
 )
-def test_old_names_warn_and_say_what_the_path_holds(old, new):
+def test_deprecated_names_warn(old, new):
     path = path_of_lam("1 − nDCG of entries")
     with pytest.warns(FutureWarning, match=f"read path_.{new} .*lam and 1 − nDCG of entries"):
         assert getattr(path, old) is getattr(path, new) or getattr(path, old) == path.value
