@@ -174,7 +174,7 @@ def minimize(
         )
     started = clock.now()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
-    settings.sweeps.single = is_single(dtype)
+    settings.state.single = is_single(dtype)
     check_proof(proof)
     prepare = _constrained if problem.constraints else _unconstrained
     run = prepare(problem, solver, options, settings, max_iter, init, proof, device)

@@ -38,13 +38,15 @@ MIN_PROOF_SECONDS = 10.0
 
 
 @dataclass
-class Hint:
-    """State of a run that is not passed to its successor."""
+class RunState:
+    """What the steps, the descents and the proofs of one run leave for each other."""
 
-    vector: Array | None = None
+    direction: Array | None = None
     """A direction of decrease that a proof found and the solver did not."""
     latest: tuple[Any, Array] | None = None
     """The objective and the last iterate of a descent, used if the descent is interrupted."""
+    single: bool = False
+    """Whether first-order steps use float32; False once its precision is insufficient."""
 
 
 @dataclass(frozen=True)
@@ -93,24 +95,16 @@ def entering(method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-@dataclass
-class Precision:
-    """Whether first-order steps use float32; False once its precision is insufficient."""
-
-    single: bool = False
-
-
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of every solver."""
+    """The arguments of every solver, and the state of the run."""
 
     rank: int | None
     tol: float
     rng: np.random.Generator
     deadline: float = np.inf
     started: float = field(default_factory=clock.now)
-    hint: Hint = field(default_factory=Hint)
-    sweeps: Precision = field(default_factory=lambda: Precision())
+    state: RunState = field(default_factory=RunState)
 
     def expired(self) -> bool:
         """Whether the time is up; also tested in inner loops."""

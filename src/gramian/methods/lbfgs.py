@@ -80,13 +80,13 @@ def descend(
         return factor
     rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
     rules |= {"going": going or StoredPairs(), "scales": scales}
-    rough = single_precision(objective) if settings.sweeps.single else None
+    rough = single_precision(objective) if settings.state.single else None
     if rough is not None:
         found, steps, met = _descended(rough, as_single(factor), settings, iterations, **rules)
         factor, iterations = as_double(found), iterations - steps
         if met or iterations == 0 or settings.expired():
             return factor
-        settings.sweeps.single = False
+        settings.state.single = False
     return _descended(objective, factor, settings, iterations, **rules)[0]
 
 
@@ -126,7 +126,7 @@ def _descended(
     def after(point: Point) -> bool:
         nonlocal steps, seen
         steps += 1
-        settings.hint.latest = objective, placed(point.x)
+        settings.state.latest = objective, placed(point.x)
         if framed is not None:
             framed(lambda: host(places_of(point.image)))
         seen = watch is not None and watch(point.image) is True

@@ -70,7 +70,7 @@ class Referee:
         self._seen: tuple[Array, Any] | None = None
         self.best = self.first = Step(factor, self.problem.value(factor))
         self.ray_search_value = -RAY_SEARCH_DECREASE * max(self.problem.scale, abs(self.best.value))
-        self.settings.hint.latest = None
+        self.settings.state.latest = None
 
     @cached_property
     def floor(self) -> float:
@@ -131,7 +131,7 @@ class Referee:
 
     def recover_last_point(self) -> None:
         """Use the last point of an interrupted descent if it is the best."""
-        objective, factor = self.settings.hint.latest or (None, self.best.factor)
+        objective, factor = self.settings.state.latest or (None, self.best.factor)
         if objective is self.problem.objective:
             value = self.problem.value(factor)
             if value < self.best.value:
@@ -194,7 +194,7 @@ class Referee:
             seconds=self.settings.proof_seconds(),
             prove=prove,
         )
-        self.settings.hint.vector = bottom.vector
+        self.settings.state.direction = bottom.vector
         return self.proved
 
     def _holds_at_factor(self, step: Step) -> bool:
@@ -230,7 +230,7 @@ class Referee:
         self.escapes += 1
         certificate = self._prove(self.best)
         self.best = replace(self.best, certificate=certificate)
-        vector = self.settings.hint.vector
+        vector = self.settings.state.direction
         if vector is None or certificate.within(self.settings.tol):
             return None
         objective = self.problem.objective

@@ -78,9 +78,9 @@ class StaircaseBounds:
         if order <= EXACT_ORDER:
             return exact_eigenpairs(gradient.dense(), level, count)
         place = self.problem.objective.place
-        start, hint = place.normal(self.settings.rng, (order,)), self.settings.hint
-        if hint.vector is not None:
-            self.vector, hint.vector = place.put(hint.vector), None
+        start, state = place.normal(self.settings.rng, (order,)), self.settings.state
+        if state.direction is not None:
+            self.vector, state.direction = place.put(state.direction), None
         if self.vector is not None:
             start = self.vector + start * (START_NOISE / norm(start))
         eigenpairs = None if self.guess is None else self._factored(gradient, count, start)

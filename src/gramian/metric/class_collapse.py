@@ -256,7 +256,7 @@ class ClassCollapse(Update):
             return best_descent(problem, singles, settings, steps=steps)
         except KeyboardInterrupt:
             clock.interrupt()
-        latest = singles[0] if settings.hint.latest is None else settings.hint.latest[1]
+        latest = singles[0] if settings.state.latest is None else settings.state.latest[1]
         return np.asarray(host(latest), dtype=float)
 
     def _compared(self, batches: _Batches, L: Array, started: float) -> Result:

@@ -64,7 +64,7 @@ def greedy(
         pair = leading_eigenpair(
             -objective.gradient(image),
             method=eigen,
-            v0=_hinted(settings, vector),
+            v0=_next_direction(settings, vector),
             tol=eigen_tol,
             random_state=settings.rng,
         )
@@ -138,10 +138,10 @@ def random_conic_pursuit(
     return greedy(problem, factor, settings, atom=atom)
 
 
-def _hinted(settings: Settings, vector: Any) -> Any:
+def _next_direction(settings: Settings, vector: Any) -> Any:
     """A direction found by a proof (used once), or else the last eigenvector."""
-    hint, settings.hint.vector = settings.hint.vector, None
-    return vector if hint is None else hint
+    found, settings.state.direction = settings.state.direction, None
+    return vector if found is None else found
 
 
 def _certificate(
