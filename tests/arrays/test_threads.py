@@ -15,6 +15,7 @@ from gramian.arrays.threads import (
     FEW_THREAD_ELEMENTS,
     ONE_THREAD_ELEMENTS,
     blas_threads_for,
+    blas_threads_for_fit,
     dense_threads,
     in_parts,
 )
@@ -123,3 +124,14 @@ def test_environment_variables_limit_cores(name):
         check=True,
     )
     assert told.stdout.strip() == "1"
+
+
+def test_a_fit_of_few_samples_uses_one_blas_thread():
+    def used(*given):
+        with blas_threads_for_fit(*given):
+            return blas_threads()
+
+    few = used("no table")
+    assert used(np.zeros((500, 30)), np.zeros(500)) == {1}
+    for large in (np.zeros((5000, 40)), np.zeros((2000, 2))):
+        assert used(large) == used(np.zeros((10, 2)), large) == few

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from gramian.arrays.errstate import OwnErrstate, own_errstate, under_own_errstate
 from gramian.arrays.places import host
-from gramian.arrays.threads import few_blas_threads
+from gramian.arrays.threads import blas_threads_for_fit
 from gramian.common import application, clock, storage
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, Rule, check_rules, or_none
 from gramian.common.storage import StoredFileError
@@ -38,7 +38,8 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
         limit = getattr(self, "time_limit", None)
         known = isinstance(limit, Real) and float(limit) > 0  # the solve rejects other values
         seconds = float(limit) if known else None  # type: ignore[arg-type]
-        with own_errstate(), clock.budget(seconds) as budget, few_blas_threads():
+        threads = blas_threads_for_fit(*given, *named.values())
+        with own_errstate(), clock.budget(seconds) as budget, threads:
             try:
                 if there is None or getattr(self, "device", there) is not None:
                     return method(self, *given, **named)

@@ -24,6 +24,7 @@ from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, le
 from gramian.methods.eigenbasis import eigenpairs_of_sign
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
+    FEW,
     PATH_FOLDS,
     PLAIN,
     ROUGH,
@@ -36,7 +37,7 @@ from gramian.metric._evidence import (
     wrong_shares,
 )
 from gramian.metric._few_columns import roughly_at_rank, starting_maps
-from gramian.neighbours import nearest
+from gramian.neighbours import nearest, search_mixtures
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
@@ -131,23 +132,26 @@ def weigh(
         rotated = (samples @ (V / size)).astype(np.float32)
         folds.append((model, rotated, classes[rows], count))
 
-    def wrong(lam: float, true: bool = False) -> Array:
-        votes = np.concatenate([
-            _wrong_votes(_mapped(rotated, model.factor(lam, true)), named, count, device)
+    def wrong(some: Array, true: bool = False) -> Array:
+        votes = [
+            _wrong_votes(
+                [_mapped(rotated, model.factor(lam, true)) for lam in some], named, count, device
+            )
             for model, rotated, named, count in folds
-        ])  # fmt: skip
-        return per_sample(votes[None, :], parts)[0]
+        ]
+        return per_sample(np.concatenate(votes, axis=1), parts)
 
-    return _taken(weights, wrong, [model for model, *_ in folds], plain)
+    together = weights.size if classes.size < FEW else 1
+    return _taken(weights, wrong, [model for model, *_ in folds], plain, together)
 
 
 def _taken(
-    weights: Array, wrong: Callable[..., Array], models: list[_Fold], plain: bool
+    weights: Array, wrong: Callable[..., Array], models: list[_Fold], plain: bool, together: int
 ) -> EvidencePath:
     """The selection by held-out votes; if P₊ removes much of the selected metric, by votes with the
     exact metric, repeated until the selection does not change.
     """
-    losses = _judged(weights, wrong)
+    losses = _judged(weights, wrong, together)
     weights, limited = weights[: len(losses)], models[0].rank is not None
     nothing = (PRINCIPAL if limited else PLAIN) if plain else "the least weight"
     true = np.zeros(weights.size, dtype=bool)
@@ -158,18 +162,18 @@ def _taken(
         if true[best] or not any(model.cut(weights[best]) > CUT for model in models):
             return path
         try:
-            losses[best], true[best] = wrong(weights[best], True), True
+            losses[best], true[best] = wrong(weights[[best]], True)[0], True
         except KeyboardInterrupt:
             clock.interrupt()
             return path
 
 
-def _judged(weights: Array, wrong: Callable[..., Array]) -> Array:
-    """The losses of the weights, up to a keyboard interrupt."""
+def _judged(weights: Array, wrong: Callable[..., Array], together: int) -> Array:
+    """The losses of the weights, some evaluated `together`, up to a keyboard interrupt."""
     losses: list[Array] = []
     try:
-        for lam in weights:
-            losses.append(wrong(lam))
+        for start in range(0, weights.size, together):
+            losses.extend(wrong(weights[start : start + together]))
     except KeyboardInterrupt:
         if not losses:
             raise
@@ -238,15 +242,20 @@ class _Fold:
         return float(below @ below) / max(float(values @ values), np.finfo(float).tiny)
 
 
-def _wrong_votes(mapped: Array, classes: Indices, kept: int, device: Any) -> Array:
-    """The loss of each held-out row, those after the kept ones, by the vote of its neighbours."""
-    offered, queries = mapped[:kept], mapped[kept:]
+def _wrong_votes(mapped: list[Array], classes: Indices, kept: int, device: Any) -> Array:
+    """The loss of each held-out row, those after the kept ones, by the vote of its neighbours, for
+    each map of the rows."""
 
     def search(rows: Any, k: int) -> tuple[Indices, Array]:
-        found = nearest(offered, k, queries=queries[rows], device=device)
-        return found.indices[None], found.sq_distances[None]
+        spaces = [(each[:kept], each[kept:][rows]) for each in mapped]
+        if len(spaces) > 1 and device is None:
+            return search_mixtures(spaces, np.eye(len(spaces)), k)
+        found = [nearest(offered, k, queries=some, device=device) for offered, some in spaces]
+        return np.stack([one.indices for one in found]), np.stack(
+            [one.sq_distances for one in found]
+        )
 
-    return losses_of_votes(search, classes[:kept], classes[kept:], wrong_shares, SINGLE)[0]
+    return losses_of_votes(search, classes[:kept], classes[kept:], wrong_shares, SINGLE)
 
 
 def _mapped(rotated: Array, factor: Array | None) -> Array:
@@ -260,7 +269,8 @@ def _mapped(rotated: Array, factor: Array | None) -> Array:
     size = float(np.abs(factor).max()) or 1.0
     L = (factor / size).astype(np.float32)
     if L.shape[0] == L.shape[1] and bandwidth(L)[1] == 0:
-        mapped: Array = blas.strmm(1.0, L.T, rotated.T).T
+        with blas_threads_for(rotated.size):  # small triangular products use all threads otherwise
+            mapped: Array = blas.strmm(1.0, L.T, rotated.T).T
         return mapped
     return rotated @ L
 

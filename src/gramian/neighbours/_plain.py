@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from gramian.arrays.samples import row_squares
 from gramian.arrays.threads import in_parts
@@ -30,6 +31,10 @@ SCORES_PER_GROUP = 16
 MIN_FLOAT32_FEATURES, MAX_FLOAT32_RATIO = 32, 1e3
 """Features from which products are float32, unless a query is farther out than the samples by the
 second factor."""
+
+MAX_COMPLETE = 1_000_000
+"""Distances up to which all are computed: about 5 ms and 8 MB. For 30 queries among 120 samples in
+five metrics this takes 0.5 ms, a search for each 1.7 ms."""
 
 MAX_CANDIDATES = 16
 """Candidates per neighbour above which float32 is too inaccurate."""
@@ -61,13 +66,16 @@ def search_mixtures(
 
     Each space has its own coordinates of samples and queries, and each row of `weights` is a
     combination. Samples and combined distances have shape (combinations, queries, k). Products are
-    shared.
+    shared; with few pairs of samples all distances are computed at once.
     """
+    (X, queries), *_ = spaces
+    if len(weights) * X.shape[0] * queries.shape[0] <= MAX_COMPLETE:
+        return _from_all_distances(spaces, weights, k)
     parts = [_Space(X, queries) for X, queries in spaces]
-    n = spaces[0][1].shape[0]
+    n = queries.shape[0]
     found = np.empty((len(weights), n, k), dtype=np.intp)
     distances = np.empty(found.shape)
-    for rows in _blocks(n, spaces[0][0].shape[0]):
+    for rows in _blocks(n, X.shape[0]):
         for place, mixture in enumerate(weights):
             used = [(part, w) for part, w in zip(parts, mixture, strict=True) if w]
             row, column = _candidates([p for p, _ in used], [w for _, w in used], rows, k)
@@ -77,6 +85,20 @@ def search_mixtures(
             chosen = _first(row, column, exact, k)
             found[place, rows], distances[place, rows] = column[chosen], exact[chosen]
     return found, distances
+
+
+def _from_all_distances(
+    spaces: Sequence[tuple[Array, Array]], weights: Array, k: int
+) -> tuple[NDArray[np.intp], Array]:
+    """`search_mixtures` by all distances in each space."""
+    each = [cdist(queries, X, "sqeuclidean") for X, queries in spaces]
+    squares = np.concatenate([
+        sum(w * part for part, w in zip(each, mixture, strict=True) if w) for mixture in weights
+    ])  # fmt: skip
+    row, column = np.nonzero(squares <= np.partition(squares, k - 1, axis=1)[:, k - 1 : k])
+    exact = squares[row, column]
+    chosen, shape = _first(row, column, exact, k), (len(weights), -1, k)
+    return column[chosen].reshape(shape), exact[chosen].reshape(shape)
 
 
 class _Space:
