@@ -132,7 +132,7 @@ class RatedEntries(BlockEntries):
     def _matrix(self, w: Any) -> Any:
         users = self.rated.users
         parts = w.blocks if isinstance(w, RemoteRows) else users.entries(w)
-        made = self.cluster.each("matrix", _matrix, users.blocks, parts, self.shape[1])
+        made = self.cluster.each("matrix", RatingBlock.matrix, users.blocks, self.shape[1], parts)
         found = RatedMatrix(self.rated, self.cluster.keep(made))
         return found.gathered() if self.rated.is_small else found
 
@@ -300,10 +300,6 @@ def _entries(block: RatingBlock, top: Array, low: list[Array], device: Any) -> A
 def _place(block: RatingBlock, device: Any) -> Place:
     """The device, or the processor for a block without ratings."""
     return place(device if block.values.size else None)
-
-
-def _matrix(block: RatingBlock, w: Array, items: int) -> sp.csr_array:
-    return csr(w, block.columns[block.neighbour], index_array(block.starts), (block.rows, items))
 
 
 def _in_block(
