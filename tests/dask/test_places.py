@@ -16,6 +16,16 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 import gramian.dask as gd
+from gramian.dask._completion import (
+    CompletionModel,
+    _coupled,
+    _entries,
+    _in_block,
+    _linked,
+    _looked,
+)
+from gramian.dask._ratings import RatingBlock
+from gramian.losses import SquaredWithOffsets
 from tests.slow import slow
 
 pytestmark = [
@@ -396,3 +406,23 @@ def test_few_ratings_are_fitted_on_the_driver(monkeypatch):
     assert np.array_equal(again.row_factors_, known.row_factors_)
     learned = gd.MMMF(lam=30.0).fit(dd.from_pandas(ratings().round({"rating": 0}), npartitions=2))
     assert learned.thresholds_.size == learned.classes_.size - 1  # learned, as at home
+
+
+@pytest.mark.parametrize("ridge", [None, 5.0])
+def test_block_without_ratings_does_not_change_the_sums(ridge):
+    none = np.zeros(0)
+    block = RatingBlock(
+        (0, 3), [(0, 2)], np.zeros(4, dtype=np.int64), none.astype(np.int32), none, none > 0
+    )
+    model, fitted = CompletionModel(1.0, ridge, np.ones(3), np.ones(2)), (np.ones(3), np.ones(2))
+    assert _entries(block, np.ones((3, 2)), [np.ones((2, 2))], None).size == 0
+    for function, given in (
+        (_looked, (*fitted, none)),
+        (SquaredWithOffsets.sums_left, (None, None, none)),
+        (SquaredWithOffsets.divided, (None, None, none)),
+        (_linked, fitted),
+    ):
+        numbers, by_row = _in_block(function, block, model, *given)
+        assert not numbers.any() and np.array_equal(by_row, np.zeros(3))
+    assert _in_block(SquaredWithOffsets.slopes, block, model, *fitted, none).size == 0
+    assert np.array_equal(_coupled(block, 5.0, np.ones(2)), np.zeros(2))

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.cpu import csr, index_array
-from gramian.arrays.places import backend, host, moved, place
+from gramian.arrays.places import Place, backend, host, moved, place
 from gramian.dask._ratings import ClusterRatings, RatingBlock
 from gramian.dask._spread import RemoteRows, SpreadMatrix, spread
 from gramian.losses import SquaredWithOffsets
@@ -132,7 +132,7 @@ class RatedEntries(BlockEntries):
     def _matrix(self, w: Any) -> Any:
         users = self.rated.users
         parts = w.blocks if isinstance(w, RemoteRows) else users.entries(w)
-        made = self.cluster.each("matrix", _matrix, users.blocks, parts, self.shape[1])
+        made = self.cluster.each("matrix", RatingBlock.matrix, users.blocks, self.shape[1], parts)
         found = RatedMatrix(self.rated, self.cluster.keep(made))
         return found.gathered() if self.rated.is_small else found
 
@@ -188,14 +188,6 @@ class RatedSquares(SquaredWithOffsets):
         by_row, by_col = self._sum(_linked, ones)[1]
         return by_row + self.ridge, by_col + self.ridge
 
-    def coupled(self, c: Array) -> Array:
-        """NᵀD⁻¹N c for offsets c of the items, one round."""
-        there = self.cluster.shared("offsets", c)
-        found: Array = self.cluster.sum(
-            "offsets", _coupled, self.rated.users.blocks, self.ridge, there
-        )
-        return found
-
     def _fitted(self, z: Any) -> Sides:
         """The optimal offsets by conjugate gradients, usually eight rounds."""
         if self.model.ridge is None:
@@ -238,11 +230,15 @@ class _RatedOffsets(EliminatedOffsets):
     _inverse: Any = None
 
     def __init__(self, loss: RatedSquares) -> None:
-        self.long, self.masses, self.linked = 0, loss.masses, loss.linked
-        self.loss = loss
+        self.loss, self.long = loss, 0
+        self.masses, self.linked = loss.masses, loss.linked
 
     def coupled(self, own: Array) -> Array:
-        return self.loss.coupled(own)
+        """NᵀD⁻¹N c in one round."""
+        cluster, blocks = self.loss.cluster, self.loss.rated.users.blocks
+        there = cluster.shared("offsets", own)
+        found: Array = cluster.sum("offsets", _coupled, blocks, self.loss.ridge, there)
+        return found
 
 
 class RatedMatrix:
@@ -296,13 +292,14 @@ class RatedMatrix:
 
 
 def _entries(block: RatingBlock, top: Array, low: list[Array], device: Any) -> Array:
-    put = place(device).put
+    put = _place(block, device).put
     P, Q, rows, cols = map(put, (top, np.concatenate(low), block.row_of(), block.neighbour))
     return host(backend(P).gather_products(P, Q, rows, cols))
 
 
-def _matrix(block: RatingBlock, w: Array, items: int) -> sp.csr_array:
-    return csr(w, block.columns[block.neighbour], index_array(block.starts), (block.rows, items))
+def _place(block: RatingBlock, device: Any) -> Place:
+    """The device, or the processor for a block without ratings."""
+    return place(device if block.values.size else None)
 
 
 def _in_block(
@@ -318,7 +315,7 @@ def _in_block(
             block.values, block.row_of(), block.neighbour, embedding.shape, ridge=ridge,
             scale=embedding.sides, weight=block.weights, centre=model.mean,
         ),
-        place(model.device),
+        _place(block, model.device),
     )  # fmt: skip
     put = loss.place.put
     given = [*map(put, entries)]

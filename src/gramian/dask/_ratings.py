@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.arrays.cpu import csr, index_array
 from gramian.completion._ratings import Elsewhere, Ids, Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.dask._cluster import Cluster
@@ -68,6 +69,12 @@ class RatingBlock:
     def columns(self) -> NDArray[np.int32]:
         """The columns of the block among all."""
         return np.concatenate([np.arange(*span, dtype=np.int32) for span in self.spans])
+
+    def matrix(self, width: int, values: Array | None = None) -> sp.csr_array:
+        """Values of the entries, default the ratings, in a sparse matrix with all columns."""
+        given = self.values.astype(float) if values is None else values
+        columns = self.columns[self.neighbour]
+        return csr(given, columns, index_array(self.starts), (self.rows, width))
 
     def among_all(self, values: Array, size: int) -> Array:
         """The values of the columns of the block, among all columns."""
@@ -226,9 +233,8 @@ class ClusterRatings:
         if not self.is_small:
             starts = np.concatenate([[0], np.cumsum(self.users.counts)])
             return Elsewhere(self.size, starts, self.shape)
-        answers = self.cluster.gather(self.cluster.each("known", _every, self.users.blocks))
-        rows, cols, values = (np.concatenate(part) for part in zip(*answers, strict=True))
-        return sp.csr_array((values, (rows, cols)), shape=self.shape)
+        made = self.cluster.each("known", RatingBlock.matrix, self.users.blocks, self.shape[1])
+        return sp.csr_array(sp.vstack(self.cluster.gather(made)))
 
 
 # --- tasks -------------------------------------------------------------------------------
@@ -279,8 +285,3 @@ def _error(
     own, other = (np.ascontiguousarray(side[:, :-1]) for side in (P, Q))
     found = Factorization(own, other, Offsets(mean, P[:, -1], Q[:, -1]), bounds)
     return float(np.sum(error(found.values(block.row_of(), block.neighbour), block.values)))
-
-
-def _every(block: RatingBlock) -> tuple[Any, ...]:
-    rows = block.row_of() + np.int32(block.ends[0])
-    return rows, block.columns[block.neighbour], block.values.astype(float)

@@ -75,7 +75,8 @@ class RemoteRows(Blocks):
         return self.cluster.sum(_name(function), function, *given)
 
     def __matmul__(self, other: Any) -> Any:
-        return self.summed(np.vdot, (self, other)) if self.ndim == 1 else super().__matmul__(other)
+        """The inner product of two vectors."""
+        return self.summed(np.vdot, (self, other))
 
     def _by_block(self, given: Any) -> Any:
         """The blocks of an array on the workers, anything else as it is."""

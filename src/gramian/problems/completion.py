@@ -22,7 +22,7 @@ from gramian.losses import (
     WithThresholds,
 )
 from gramian.losses.base import Loss
-from gramian.maps import BlockEntries, Entries, Mix
+from gramian.maps import Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import BlockSquares, Composite, Everywhere, Featured, Prior
 from gramian.problem import Problem
@@ -76,8 +76,14 @@ def nuclear_completion(
     i, j, R, omega = _by_rows(i, j, R, omega)
     block = _block(row_scale, col_scale, (m, n))
     map = block.map(i, j)
-    kappa = None if ridge is None else positive(ridge, "ridge")
-    loss = completion_loss(map, block, R, ridge=kappa, weights=omega, centre=centre)
+    if ridge is None:
+        share, scale = 1.0 if omega is None else omega, block.units(i, j)
+        loss: Loss = Squared((R - centre) / scale, weight=0.5 * share * scale * scale)
+    else:
+        loss = SquaredWithOffsets(
+            R, map.rows, map.cols, map.shape, ridge=positive(ridge, "ridge"), scale=block.sides,
+            weight=omega, centre=centre,
+        )  # fmt: skip
     objective = Composite(map, loss, 0.5 * positive(lam, "lam"))
     if row_features is not None or col_features is not None:
         if ridge is None:
@@ -92,25 +98,6 @@ def nuclear_completion(
         formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
         variable="[P U; Uᵀ Q]",
     )
-
-
-def completion_loss(
-    map: BlockEntries,
-    block: BlockEmbedding,
-    values: Array,
-    *,
-    ridge: float | None,
-    weights: Array | None,
-    centre: float,
-) -> Loss:
-    """The loss of `nuclear_completion`."""
-    if ridge is None:
-        share, scale = 1.0 if weights is None else weights, block.units(map.rows, map.cols)
-        return Squared((values - centre) / scale, weight=0.5 * share * scale * scale)
-    return SquaredWithOffsets(
-        values, map.rows, map.cols, map.shape, ridge=ridge, scale=block.sides, weight=weights,
-        centre=centre,
-    )  # fmt: skip
 
 
 @under_own_errstate
