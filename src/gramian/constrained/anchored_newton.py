@@ -37,9 +37,6 @@ from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-EXTRA_COLUMNS = 3
-"""Initial number of columns V."""
-
 FIRST_DAMPING = 1e-3
 """Initial λ, relative to the diagonal of the Hessian."""
 
@@ -65,9 +62,12 @@ def anchored_newton(
     settings: Settings,
     guide: Guide,
     *,
-    columns: int = EXTRA_COLUMNS,
+    columns: int = 3,
 ) -> Iterator[Candidate]:
-    """Steps from the harmonic start, or from a given factor, adding columns where they help."""
+    """Steps from the harmonic start with `columns` columns V, or from a given factor.
+
+    Columns are added if they decrease F.
+    """
     corner = model.corner
     assert corner is not None
     newton = _Newton(corner)
