@@ -1041,3 +1041,36 @@ def test_the_row_of_the_header_of_a_sheet(run, folder):
         numbered().to_excel(book, startrow=2, index=False)
         book.book.active["A1"] = "Measured in 2024"
     assert answer(run, "info", "t.xlsx")["header"] == "row 3"
+
+
+def test_a_test_file_may_have_columns_that_were_not_in_the_fit(run, folder, capsys):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.iloc[::2].assign(gone=1.0, note="x").to_csv("n.csv", index=False)
+    frame.iloc[1::2].assign(more="text", day=range(30)).to_csv("t.csv", index=False)
+    line = ("metric", "n.csv", "--label", "kind", "--method", "kta", "--drop", "gone,note")
+    status, out, err = run(*line, "--test", "t.csv", "--json")
+    assert status == 0 and json.loads(out)["held_out"]["held_out"] == 30
+    assert "the model was not fitted to are left out: more, day" in err
+    frame.iloc[::2].to_csv("n.csv", index=False, header=False)
+    frame.iloc[1::2].to_csv("t.csv", index=False, header=False)
+    status, _, err = run("metric", "n.csv", "--label", 2, "--method", "kta", "--test", "t.csv")
+    assert status == 0 and "left out" not in err
+
+
+def test_classes_that_differ_by_case_are_named(run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.loc[::3, "kind"] = frame["kind"].str.upper()
+    frame.to_csv("n.csv", index=False)
+    _, _, err = run("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict")
+    assert "differ by upper and lower case only: U, V, u, v" in err
+
+
+def test_whether_a_verdict_is_made_does_not_depend_on_other_processes(ticking):
+    given = dict.fromkeys(("rank", "tol", "progress", "checkpoint", "model", "report"))
+    run = Run(solver="auto", time_limit=None, seed=0, as_json=False, **given)
+    ticking(20.0)
+    run.fit(KTA(lam=1e-3), FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy())
+    assert run.seconds > 30 and run.judged(gm.Status.CONVERGED, lambda: "judged") == "judged"
+    run.cpu = 31.0
+    said = run.judged(gm.Status.CONVERGED, lambda: pytest.fail("judged"))
+    assert "the fit took 31 CPU s" in said.sentence
