@@ -171,12 +171,6 @@ def test_separators_at_the_ends_of_lines_make_no_column(run, folder):
     assert json.loads(out)["features"] == 4 and "1 column at the end without" in err
 
 
-def test_a_label_that_looks_like_a_quantity_is_named(run, folder):
-    frame = pd.read_csv("flowers.csv").drop(columns="species")
-    frame.assign(price=np.arange(150) % 75 * 1.5).to_csv("prices.csv", index=False)
-    assert "a quantity where" in run("metric", "prices.csv", "--label", "price")[2]
-
-
 # --- categories, dates, useless columns ------------------------------------------------
 
 

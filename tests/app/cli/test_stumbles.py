@@ -1074,3 +1074,28 @@ def test_whether_a_verdict_is_made_does_not_depend_on_other_processes(ticking):
     run.cpu = 31.0
     said = run.judged(gm.Status.CONVERGED, lambda: pytest.fail("judged"))
     assert "the fit took 31 CPU s" in said.sentence
+
+
+def test_a_model_of_clicks_is_evaluated_on_clicks(run, folder):
+    frame = ratings()[["user", "item"]]
+    frame.iloc[::2].to_csv("c.csv", index=False)
+    assert run("complete", "c.csv", "--method", "implicit", "--no-verdict", "--model", "m")[0] == 0
+    frame.iloc[1::2].to_csv("t.csv", index=False)
+    facts = answer(run, "evaluate", "t.csv", "--model", "m", "-k", 3)
+    assert facts["ratings"] == len(frame) // 2 and facts["ndcg"] > 0
+    assert run("recommend", "--ratings", "t.csv", "--model", "m", "--top", 1)[0] == 0
+
+
+def test_far_ratings_and_short_lists_are_named(run, folder):
+    frame = ratings()
+    frame.loc[[2, 5], "rating"] = 99.0
+    frame.to_csv("r.csv", index=False)
+    line = ("complete", "r.csv", "--lam", 5, "--no-verdict")
+    _, _, err = run(*line, "--model", "m")
+    assert "the rating 99 is far from all others" in err
+    _, _, err = run("recommend", "alice", "--model", "m", "--top", 20)
+    assert "there are fewer than 20 items to recommend to alice" in err
+    _, _, err = run("recommend", "alice", "--model", "m", "--top", 20, "--seen")
+    assert "fewer than" not in err
+    ratings().to_csv("r.csv", index=False)
+    assert "is far from" not in run(*line)[2]

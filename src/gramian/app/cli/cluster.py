@@ -67,7 +67,7 @@ def cluster(
     X, y = given.X, None if source.label is None else given.y
     links = links_of(must_link, cannot_link, given.names, X.shape[0])
     if clusters is not None and clusters > X.shape[0]:
-        raise click.UsageError(f"--clusters {clusters}, but there are {X.shape[0]} samples")
+        raise click.UsageError(f"--clusters {clusters}, but there are {X.shape[0]} rows")
     refuse_one_array(out, ["cluster"])
     unlinked = y is None and not opened and all(pairs is None for pairs in links.values())
     if unlinked:

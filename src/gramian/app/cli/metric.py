@@ -176,7 +176,7 @@ def metric(
         "metric",
         fitted,
         verdict,
-        {**given.facts, "classes": len(fitted.classes_), "method": called},
+        {**given.facts, "samples": len(classes), "classes": len(fitted.classes_), "method": called},
         {"neighbors": k, **errors, **tested, **files},
     )
 
