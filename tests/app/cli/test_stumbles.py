@@ -1099,3 +1099,14 @@ def test_far_ratings_and_short_lists_are_named(run, folder):
     assert "fewer than" not in err
     ratings().to_csv("r.csv", index=False)
     assert "is far from" not in run(*line)[2]
+
+
+def test_clusters_are_predicted_by_the_names_of_their_labels(run, folder):
+    X, y = make_moons(60, noise=0.05, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(moon=np.where(y == 1, "up", "down"))
+    frame.to_csv("m.csv", index=False)
+    line = ("cluster", "m.csv", "--label", "moon", "--method", "npkl", "--no-verdict")
+    assert run(*line, "--model", "m", "--out", "c.csv")[0] == 0
+    assert run("predict", "m.csv", "--model", "m", "--out", "p.csv")[0] == 0
+    found = pd.read_csv("p.csv")["prediction"]
+    assert (found == frame["moon"]).mean() > 0.9 and "--seed" in refused(run, *line, "--seed", -1)

@@ -100,6 +100,7 @@ def cluster(
     if names is not None and codes is not None:
         found = majority(fitted.labels_, codes)
         called = ["–" if code < 0 else str(names[code]) for code in found]
+        fitted.cluster_names_ = np.array(called)  # for `gramian predict`
     if out is not None:
         labels = fitted.labels_
         _write_clusters(out, given, labels if called is None else np.array(called)[labels])

@@ -107,7 +107,7 @@ report_option = option("--report", PAGE, "Write a page about it to this .html fi
 json_option = option("--json as_json", bool, "Print JSON.")
 limit_options = together(
     option("--time-limit", POSITIVE, "Stop after this time.", metavar="SECONDS"),
-    option("--seed", int, "Random seed.", default=0),
+    option("--seed", click.IntRange(min=0), "Random seed.", default=0),
     option("--device", "NAME", "cpu, cuda or cuda:1 (needs gramian[gpu])."),
     option("--progress/--no-progress", bool, "Show progress; default: on a terminal only."),
 )
