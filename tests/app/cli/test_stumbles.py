@@ -539,7 +539,7 @@ def test_a_misspelt_column_is_reported_with_the_existing_ones(run, machines):
 def test_rejects_measurements_as_classes(run, machines):
     line = ("metric", "machines.csv", "--drop", "Machine ID,Measured at,State")
     sentence = refused(run, *line, "--label", "Temp (°C)")
-    assert "A metric is learned from classes" in sentence and "groups" in sentence
+    assert "a quantity where classes belong" in sentence and "groups" in sentence
 
 
 def test_ratings_in_other_forms_name_the_option_that_fits(run, folder):

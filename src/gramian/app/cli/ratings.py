@@ -68,11 +68,10 @@ def ratings_of(
     return read_ratings(file, columns=wanted, format=format, rated=rated)
 
 
-def names_of(columns: Any) -> tuple[str, str, str]:
+def names_of(columns: Any) -> list[str]:
     """The names of the columns of user, item and rating in the fit, or these words without."""
-    names = tuple(columns) if are_names(columns) else ()
-    user, item, rating = (*names, *("user", "item", "rating")[len(names) :])
-    return user, item, rating
+    names = list(columns) if are_names(columns) else []
+    return names + ["user", "item", "rating"][len(names) :]
 
 
 def header_of(
