@@ -25,6 +25,11 @@ def now() -> float:
     return time.perf_counter()
 
 
+def cpu() -> float:
+    """CPU seconds of this process, for a decision that must not depend on other processes."""
+    return time.process_time()
+
+
 def elapsed(started: float) -> float:
     """Seconds since a time of `now`."""
     return now() - started

@@ -539,7 +539,7 @@ def test_a_misspelt_column_is_reported_with_the_existing_ones(run, machines):
 def test_rejects_measurements_as_classes(run, machines):
     line = ("metric", "machines.csv", "--drop", "Machine ID,Measured at,State")
     sentence = refused(run, *line, "--label", "Temp (°C)")
-    assert "A metric is learned from classes" in sentence and "groups" in sentence
+    assert "a quantity where classes belong" in sentence and "groups" in sentence
 
 
 def test_ratings_in_other_forms_name_the_option_that_fits(run, folder):
@@ -1041,3 +1041,72 @@ def test_the_row_of_the_header_of_a_sheet(run, folder):
         numbered().to_excel(book, startrow=2, index=False)
         book.book.active["A1"] = "Measured in 2024"
     assert answer(run, "info", "t.xlsx")["header"] == "row 3"
+
+
+def test_a_test_file_may_have_columns_that_were_not_in_the_fit(run, folder, capsys):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.iloc[::2].assign(gone=1.0, note="x").to_csv("n.csv", index=False)
+    frame.iloc[1::2].assign(more="text", day=range(30)).to_csv("t.csv", index=False)
+    line = ("metric", "n.csv", "--label", "kind", "--method", "kta", "--drop", "gone,note")
+    status, out, err = run(*line, "--test", "t.csv", "--json")
+    assert status == 0 and json.loads(out)["held_out"]["held_out"] == 30
+    assert "the model was not fitted to are left out: more, day" in err
+    frame.iloc[::2].to_csv("n.csv", index=False, header=False)
+    frame.iloc[1::2].to_csv("t.csv", index=False, header=False)
+    status, _, err = run("metric", "n.csv", "--label", 2, "--method", "kta", "--test", "t.csv")
+    assert status == 0 and "left out" not in err
+
+
+def test_classes_that_differ_by_case_are_named(run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.loc[::3, "kind"] = frame["kind"].str.upper()
+    frame.to_csv("n.csv", index=False)
+    _, _, err = run("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict")
+    assert "differ by upper and lower case only: U, V, u, v" in err
+
+
+def test_whether_a_verdict_is_made_does_not_depend_on_other_processes(ticking):
+    given = dict.fromkeys(("rank", "tol", "progress", "checkpoint", "model", "report"))
+    run = Run(solver="auto", time_limit=None, seed=0, as_json=False, **given)
+    ticking(20.0)
+    run.fit(KTA(lam=1e-3), FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy())
+    assert run.seconds > 30 and run.judged(gm.Status.CONVERGED, lambda: "judged") == "judged"
+    run.cpu = 31.0
+    said = run.judged(gm.Status.CONVERGED, lambda: pytest.fail("judged"))
+    assert "the fit took 31 CPU s" in said.sentence
+
+
+def test_a_model_of_clicks_is_evaluated_on_clicks(run, folder):
+    frame = ratings()[["user", "item"]]
+    frame.iloc[::2].to_csv("c.csv", index=False)
+    assert run("complete", "c.csv", "--method", "implicit", "--no-verdict", "--model", "m")[0] == 0
+    frame.iloc[1::2].to_csv("t.csv", index=False)
+    facts = answer(run, "evaluate", "t.csv", "--model", "m", "-k", 3)
+    assert facts["ratings"] == len(frame) // 2 and facts["ndcg"] > 0
+    assert run("recommend", "--ratings", "t.csv", "--model", "m", "--top", 1)[0] == 0
+
+
+def test_far_ratings_and_short_lists_are_named(run, folder):
+    frame = ratings()
+    frame.loc[[2, 5], "rating"] = 99.0
+    frame.to_csv("r.csv", index=False)
+    line = ("complete", "r.csv", "--lam", 5, "--no-verdict")
+    _, _, err = run(*line, "--model", "m")
+    assert "the rating 99 is far from all others" in err
+    _, _, err = run("recommend", "alice", "--model", "m", "--top", 20)
+    assert "there are fewer than 20 items to recommend to alice" in err
+    _, _, err = run("recommend", "alice", "--model", "m", "--top", 20, "--seen")
+    assert "fewer than" not in err
+    ratings().to_csv("r.csv", index=False)
+    assert "is far from" not in run(*line)[2]
+
+
+def test_clusters_are_predicted_by_the_names_of_their_labels(run, folder):
+    X, y = make_moons(60, noise=0.05, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(moon=np.where(y == 1, "up", "down"))
+    frame.to_csv("m.csv", index=False)
+    line = ("cluster", "m.csv", "--label", "moon", "--method", "npkl", "--no-verdict")
+    assert run(*line, "--model", "m", "--out", "c.csv")[0] == 0
+    assert run("predict", "m.csv", "--model", "m", "--out", "p.csv")[0] == 0
+    found = pd.read_csv("p.csv")["prediction"]
+    assert (found == frame["moon"]).mean() > 0.9 and "--seed" in refused(run, *line, "--seed", -1)

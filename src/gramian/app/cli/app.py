@@ -40,7 +40,7 @@ COMMANDS = {
     "solve": ("solve", "Solve a problem given as matrices."),
     "report": ("report", "Write a page about a saved model."),
     "info": ("info", "Describe a file."),
-    "demo": ("demo", "Learn a metric for scikit-learn's digits."),
+    "demo": ("demo", "Learn a metric for scikit-learn's wines."),
 }
 """The module of each command, imported when it is called, and its description."""
 

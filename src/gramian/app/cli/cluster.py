@@ -67,7 +67,7 @@ def cluster(
     X, y = given.X, None if source.label is None else given.y
     links = links_of(must_link, cannot_link, given.names, X.shape[0])
     if clusters is not None and clusters > X.shape[0]:
-        raise click.UsageError(f"--clusters {clusters}, but there are {X.shape[0]} samples")
+        raise click.UsageError(f"--clusters {clusters}, but there are {X.shape[0]} rows")
     refuse_one_array(out, ["cluster"])
     unlinked = y is None and not opened and all(pairs is None for pairs in links.values())
     if unlinked:
@@ -100,6 +100,7 @@ def cluster(
     if names is not None and codes is not None:
         found = majority(fitted.labels_, codes)
         called = ["–" if code < 0 else str(names[code]) for code in found]
+        fitted.cluster_names_ = np.array(called)  # for `gramian predict`
     if out is not None:
         labels = fitted.labels_
         _write_clusters(out, given, labels if called is None else np.array(called)[labels])

@@ -34,6 +34,9 @@ THERE = {"nuclear": "NuclearCompletion", "mmmf": "MMMF"}
 WIDE = 100
 """The largest count in units of the median above which counts are said to dominate."""
 
+LEVELS = 5
+"""Number of different ratings from which on one that is far from the others is named."""
+
 CONNECT = "10 s"
 """Time limit for the connection to a scheduler."""
 
@@ -115,6 +118,8 @@ def complete(
             f"every rating is {values[0]:g}, which any constant predicts: for clicks or purchases "
             "use --method implicit"
         )
+    if method != "implicit":
+        _note_far(values)
     if method == "implicit" and values.max() > WIDE * np.median(values) > 0:
         note(
             f"the largest count is {values.max() / np.median(values):.0f} times the median, and "
@@ -145,6 +150,19 @@ def complete(
     facts["titles"] = None if called is None else len(called)
     files = run.keep(model, verdict=verdict, source=file)
     run.finish("complete", model, verdict, facts, {**errors, **files, "out": out})
+
+
+def _note_far(values: Any) -> None:
+    """Name a rating that is farther from all others than they are from each other."""
+    levels = np.unique(values)
+    if len(levels) < LEVELS:
+        return
+    for far, others in ((levels[0], levels[1:]), (levels[-1], levels[:-1])):
+        if np.abs(others - far).min() > np.ptp(others):
+            note(
+                f"the rating {far:g} is far from all others, which are from {others[0]:g} to "
+                f"{others[-1]:g}: if it stands for no rating, leave such lines out"
+            )
 
 
 def _facts(model: Any, method: str) -> dict[str, Any]:

@@ -3,63 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
-from sklearn.datasets import load_digits
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.model_selection import train_test_split
-from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import load_wine
 
+from gramian.app.cli.exits import call
+from gramian.app.cli.metric import metric
 from gramian.app.cli.options import json_option, report_option
-from gramian.app.cli.output import outcome, show
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.run import write_report
-from gramian.metric import KTA
-
-FEW = 5
-"""Directions that the demonstration keeps."""
-
-NCA_ITERATIONS = 60
-"""Limit for NCA in the demonstration, which is by far the slowest method there."""
 
 
 @click.command(cls=Writing)
 @report_option
 @json_option
 def demo(report: Path | None, as_json: bool) -> None:
-    """Learn five directions for the digits that come with scikit-learn, and test them on others.
+    """Learn a metric for the wines that come with scikit-learn: `gramian metric` on their table.
 
     \b
     Example:
       gramian demo
     """
-    digits = load_digits()
-    train, test, y, y_test = train_test_split(
-        digits.data, digits.target, test_size=0.3, random_state=0, stratify=digits.target
-    )
-    errors = {}
-    for name, model in (
-        ("PCA", PCA(FEW, random_state=0)),
-        ("LDA", LinearDiscriminantAnalysis(n_components=FEW)),
-        ("NCA", NeighborhoodComponentsAnalysis(FEW, max_iter=NCA_ITERATIONS, random_state=0)),
-        ("KTA", KTA(n_components=FEW)),
-    ):
-        learned = make_pipeline(StandardScaler(), model, KNeighborsClassifier(3)).fit(train, y)
-        errors[f"test_error_of_{name}"] = 1 - learned.score(test, y_test)
-    metric = learned[1]
-    write_report(learned, report, test, y_test)
-    show(
-        "a metric for 8 × 8 digits",
-        {
-            "samples": f"{len(y)} to learn from, {len(y_test)} to test on",
-            "method": "kta",
-            **outcome(metric.result_, metric.certificate_),
-            "directions": FEW,
-            **errors,
-            "report": report,
-        },
-        as_json=as_json,
-    )
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "wines.csv"
+        load_wine(as_frame=True).frame.rename(columns={"target": "wine"}).to_csv(file, index=False)
+        call(file, file.name)
+        line = [str(file), "--label", "wine", *(["--json"] if as_json else [])]
+        line += [] if report is None else ["--report", str(report), "--force"]
+        metric.main(line, "gramian demo", standalone_mode=False)

@@ -59,7 +59,8 @@ def links_of(
                  "too")  # fmt: skip
     if None not in (must, cannot):
         with bad_input():  # links that contradict each other
-            gather(rows, None, found["must_link"], found["cannot_link"], names=ids)
+            names = None if ids is None else ids.astype(str)  # integers are numbers of rows
+            gather(rows, None, found["must_link"], found["cannot_link"], names=names)
     return found
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from gramian.app.cli.names import counted, listed
+from gramian.app.cli.names import by_name, counted, listed
 from gramian.app.cli.options import FILE, Source, option, out_option, source_options
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
@@ -24,7 +24,7 @@ from gramian.app.cli.tables import deliver, left_out, refuse_one_array
 from gramian.app.explorer import MetricSession
 from gramian.app.explorer.serve import known_classes
 from gramian.app.explorer.tables import START
-from gramian.app.files import ReadOptions
+from gramian.app.files import ReadOptions, read_header
 from gramian.app.verdict import (
     keeps_euclid,
     of_errors,
@@ -140,11 +140,9 @@ def metric(
                 lambda: verdict_of_metric(model, rows, classes, k=k),
             )
         else:
-            other = samples(
-                replace(source, file=test, format=ReadOptions(), encode=list(given.encoded)),
-                fitted=list(getattr(X, "columns", ())),
-            )
-            asked, others = classes_of(other, unknown), _alike(other, X)
+            other = samples(_test_source(test, given))
+            asked, others = classes_of(other, unknown), other.X
+            others = others if sp.issparse(others) or sp.issparse(X) else others[list(X.columns)]
             if not known.all():
                 others, asked = others[asked != UNKNOWN], asked[asked != UNKNOWN]
             _note_new_classes(test, asked, classes)
@@ -178,7 +176,7 @@ def metric(
         "metric",
         fitted,
         verdict,
-        {**given.facts, "classes": len(fitted.classes_), "method": called},
+        {**given.facts, "samples": len(classes), "classes": len(fitted.classes_), "method": called},
         {"neighbors": k, **errors, **tested, **files},
     )
 
@@ -212,8 +210,12 @@ def classes_of(given: Samples, unknown: str) -> NDArray[Any]:
 
 
 def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
-    """Refuse classes of one row each, and note classes that are mostly of one row."""
-    classes = len(np.unique(y))
+    """Refuse classes of one row each, and note those, and names that differ by case only."""
+    names = np.unique(y)
+    classes = len(names)
+    if len({str(name).casefold() for name in names}) < classes:
+        note(f"some classes of {given.label!r} differ by upper and lower case only: "
+             f"{listed(names.tolist())}")  # fmt: skip
     if len(y) / 2 < classes < len(y):
         note(
             f"{given.label!r} has {classes} classes in {len(y)} rows: nothing can be learned from "
@@ -237,12 +239,18 @@ def _note_new_classes(test: Path, known: NDArray[Any], y: NDArray[Any]) -> None:
         )
 
 
-def _alike(other: Samples, X: Any) -> Any:
-    """Other samples with the columns of X, by their names."""
-    if sp.issparse(other.X) or sp.issparse(X):
-        return other.X
-    left_out(other.source.file, list(other.X.columns), list(X.columns))
-    return other.X[list(X.columns)]
+def _test_source(test: Path, given: Samples) -> Source:
+    """How to read a file of the same columns, which may have others."""
+    source, names = given.source, list(map(str, getattr(given.X, "columns", ())))
+    header = read_header(test, expected=names)
+    drop: list[str] = []
+    if header is not None and names:
+        own = by_name(test, header, [one for one in (source.label, source.ids) if one is not None])
+        others = left_out(test, header.names, names, headed=header.named, used=own)
+        drop = [name for name in others if name not in own]
+    return replace(
+        source, file=test, format=ReadOptions(), drop=drop, keep=names, encode=list(given.encoded)
+    )
 
 
 def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:

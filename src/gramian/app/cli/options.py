@@ -107,7 +107,7 @@ report_option = option("--report", PAGE, "Write a page about it to this .html fi
 json_option = option("--json as_json", bool, "Print JSON.")
 limit_options = together(
     option("--time-limit", POSITIVE, "Stop after this time.", metavar="SECONDS"),
-    option("--seed", int, "Random seed.", default=0),
+    option("--seed", click.IntRange(min=0), "Random seed.", default=0),
     option("--device", "NAME", "cpu, cuda or cuda:1 (needs gramian[gpu])."),
     option("--progress/--no-progress", bool, "Show progress; default: on a terminal only."),
 )
@@ -134,7 +134,7 @@ def source_options(label: str, *, standardize: bool = False) -> Decorator:
         format_options,
         option("--label", "COLUMN", label),
         option("--drop", "COLUMN,…", "Columns to leave out; repeatable.", multiple=True),
-        option("--keep", "COLUMN,…", "Columns to keep that only count the rows.", multiple=True),
+        option("--keep", "COLUMN,…", "Columns to keep though they count the rows.", multiple=True),
         option(
             "--encode",
             "COLUMN,…",

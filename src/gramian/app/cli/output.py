@@ -103,7 +103,7 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
     width = max((len(_label(name)) for name in facts), default=0)
     for name, value in facts.items():
         if name == "verdict":
-            console.print(Text(f"  {printable(value)}", style="bold"))
+            console.print(Text(f"  {printable(as_called(value))}", style="bold"))
         elif value is not None and name != "held_out":  # the verdict contains it
             label = printable(f"  {_label(name):<{width}}  ")
             console.print(Text(label, style="cyan") + _text(value))

@@ -46,6 +46,10 @@ def ratings_of(
     asked = split_names(columns, "user,item,rating" if rated else "user,item")
     fitted: Any = getattr(model, "columns_", None)
     by_name, count = are_names(fitted), 2 + rated
+    if rated and asked is None and fitted is not None and len(fitted) == 2:
+        clicks = _clicks(file, format, list(map(str, fitted)), "error")
+        if clicks is not None:
+            return clicks[1]
     expected = asked or (fitted[:count] if by_name else ())
     header = header_of(file, format, expected)
     if header is None and by_name:
@@ -64,11 +68,10 @@ def ratings_of(
     return read_ratings(file, columns=wanted, format=format, rated=rated)
 
 
-def names_of(columns: Any) -> tuple[str, str, str]:
+def names_of(columns: Any) -> list[str]:
     """The names of the columns of user, item and rating in the fit, or these words without."""
-    names = tuple(columns) if are_names(columns) else ()
-    user, item, rating = (*names, *("user", "item", "rating")[len(names) :])
-    return user, item, rating
+    names = list(columns) if are_names(columns) else []
+    return names + ["user", "item", "rating"][len(names) :]
 
 
 def header_of(
@@ -143,7 +146,8 @@ def ratings_to_fit(
     """The columns of user, item and rating in a file, and their contents."""
     if wide:
         return None, _wide_ratings(file, format)
-    if implicit and (clicks := _clicks(file, format, columns, missing)) is not None:
+    pair = None if columns is None else [name.strip() for name in columns.split(",")]
+    if implicit and (clicks := _clicks(file, format, pair, missing)) is not None:
         return clicks
     asked = split_names(columns, "user,item,rating")
     header = read_header(file, format=format, expected=asked or ())
@@ -237,10 +241,9 @@ def _title_columns(file: Path) -> list[str]:
 
 
 def _clicks(
-    file: Path, format: ReadOptions, columns: str | None, missing: Literal["error", "drop"]
+    file: Path, format: ReadOptions, asked: list[str] | None, missing: Literal["error", "drop"]
 ) -> tuple[Columns, Triples] | None:
     """The number of lines with each user and item in a file of pairs; None for another file."""
-    asked = None if columns is None else [name.strip() for name in columns.split(",")]
     if asked is not None and len(asked) != 2:
         return None
     header = header_of(file, format, asked or ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,14 @@ def recommend(
             given = new, as_ids(estimator.col_ids_, cols), values
             _note_unknown(estimator, ratings, given[1])
             rows += _lines(estimator, *estimator.recommend_new(given, top, exclude_seen=not seen))
+    counts = Counter({str(user): 0 for user in asked})
+    counts.update(str(line[0]) for line in rows)
+    short = [user for user, count in counts.items() if count < top]
+    if short and not seen:
+        note(
+            f"there are fewer than {top} items to recommend to {_listed(short)}: the others are in "
+            "the ratings (--seen recommends these, too)"
+        )
     head = ["user", "item", "prediction"]
     if called is not None:
         head.insert(2, "title")

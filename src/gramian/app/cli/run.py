@@ -31,7 +31,7 @@ from gramian.common.storage import replacing
 from gramian.estimators.persistence import Kept
 
 SLOW = 30.0
-"""Seconds of a fit beyond which the default is not to fit again for a verdict."""
+"""CPU seconds of a fit beyond which the default is not to fit again for a verdict."""
 
 PART = 0.25
 """The verdict is skipped if less than this share of the seconds of the fit is left."""
@@ -66,6 +66,8 @@ class Run:
     device: str | None = None
     seconds: float = 0.0
     """Duration of the fit."""
+    cpu: float = 0.0
+    """CPU time of the fit."""
     began: float = 0.0
     """Start of the fit, by `clock.now`."""
 
@@ -85,10 +87,10 @@ class Run:
         if self.checkpoint is not None and any(self.checkpoint.glob("*.gramian")):
             note(f"continuing from the checkpoints in {self.checkpoint}")
         keeping = nullcontext() if self.checkpoint is None else gm.checkpoints(self.checkpoint)
-        self.began = clock.now()
+        self.began, cpu = clock.now(), clock.cpu()
         with keeping:
             fitted = estimator.fit(*data, **more)
-        self.seconds = clock.elapsed(self.began)
+        self.seconds, self.cpu = clock.elapsed(self.began), clock.cpu() - cpu
         return fitted
 
     @contextmanager
@@ -115,8 +117,8 @@ class Run:
             return untested(STOPPED)
         if status is gm.Status.TIME_LIMIT or (left is not None and left < PART * self.seconds):
             return untested(TIME_UP)
-        if self.verdict is None and self.seconds > SLOW:
-            return untested(f"the fit took {self.seconds:.0f} s; --verdict takes as long again")
+        if self.verdict is None and self.cpu > SLOW:
+            return untested(f"the fit took {self.cpu:.0f} CPU s; --verdict takes as long again")
         with self.after(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are about fits to parts of the data
             verdict = judge()
@@ -193,7 +195,7 @@ run_options = group(
     option(
         "--verdict/--no-verdict",
         bool,
-        f"Measure the held-out error by more fits; default: if a fit takes < {SLOW:.0f} s.",
+        f"Measure the held-out error by more fits; default: if a fit takes < {SLOW:.0f} CPU s.",
     ),
     json_option,
 )

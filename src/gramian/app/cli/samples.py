@@ -128,10 +128,10 @@ class Samples:
             )
 
 
-def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = ()) -> Samples:
+def samples(source: Source, *, unknown: bool = False) -> Samples:
     """Read samples and handle missing cells; labels may be missing if `unknown`.
 
-    A column that only counts the rows is left out, unless a model was `fitted` to it.
+    A column that only counts the rows is left out, unless it is in --keep.
     """
     file, missing = source.file, source.missing
     clock.phase(f"reading {file}")
@@ -153,8 +153,8 @@ def samples(source: Source, *, unknown: bool = False, fitted: Collection[str] = 
     with bad_input():
         check_size(table.X, str(file), least=0.0)
     X, y = with_texts(table, there), table.y
-    X = _without_counts(source, X, {*keep, *fitted})
-    _note_ids(X)
+    X = _without_counts(source, X)
+    _note_ids(X, keep)
     _note_codes(X)
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
@@ -296,11 +296,11 @@ def _names_rows(source: Source, name: str) -> str | None:
     return "names"
 
 
-def _without_counts(source: Source, X: Any, keep: Collection[str]) -> Any:
+def _without_counts(source: Source, X: Any) -> Any:
     """The frame without columns that count the rows: files are often sorted by class or time."""
     if sp.issparse(X) or len(X) < 3:
         return X
-    numbers = [name for name in X.select_dtypes("number") if name not in keep]
+    numbers = [name for name in X.select_dtypes("number") if name not in source.keep]
     counts = [n for n in numbers if X[n].iloc[0] in (0, 1) and (X[n].diff()[1:] == 1).all()]
     if not 0 < len(counts) < X.shape[1]:
         return X
@@ -311,8 +311,8 @@ def _without_counts(source: Source, X: Any, keep: Collection[str]) -> Any:
     return X.drop(columns=counts)
 
 
-def _note_ids(X: Any) -> None:
-    """Name the columns of whole numbers that look like ids or count the rows in another order.
+def _note_ids(X: Any, keep: Collection[str]) -> None:
+    """Name other columns of whole numbers that look like ids or count the rows in another order.
 
     Whole numbers that are too large for exact arithmetic are ids as well.
     """
@@ -320,7 +320,7 @@ def _note_ids(X: Any) -> None:
         return
     found: list[str] = []
     for name, cells in X.select_dtypes("number").items():
-        if not (cells % 1 == 0).all():
+        if name in keep or not (cells % 1 == 0).all():
             continue
         distinct = cells.nunique()
         counts = distinct == len(X) == cells.max() - cells.min() + 1

@@ -128,6 +128,8 @@ def predict(
         X, first = _samples(estimator, file, format, ids)
         refuse_one_array(out, [*first, *([] if proba else ["prediction"])])
         answers = np.asarray(estimator.predict(X))
+        clusters = getattr(last(estimator), "cluster_names_", None)
+        answers = answers if clusters is None else clusters[answers]
         shares = np.asarray(estimator.predict_proba(X)) if proba else np.empty((len(answers), 0))
     extra = {free("prediction", first): answers}
     names = [f"probability_{name}" for name in estimator.classes_] if proba else []

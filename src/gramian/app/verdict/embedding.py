@@ -51,7 +51,7 @@ def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
     sentence += f"; as many principal components of the samples hold {percent(plain)}"
     if fitted.n_neighbors >= X.shape[0] - 1:
         sentence += f": each of the {X.shape[0]} samples is a neighbour of all others, so nothing "
-        sentence += "can be unfolded; more samples are needed"
+        sentence += "can be unfolded"
     elif learned <= plain + 0.01:
         sentence += ": nothing was unfolded; fewer neighbours may help (--neighbors)"
     sentence = f"{sentence}.{_trusted(fitted, X, given_distances)}"
