@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 from gramian.arrays.cpu import counting_sort, index_array
 from gramian.arrays.samples import check_size, is_missing, real_numbers, refuse_masked
 from gramian.common.storage import storable
+from gramian.common.warnings import warn
 from gramian.completion._ratings import Ids, Ratings, joined
 
 Array = NDArray[np.floating]
@@ -168,10 +168,9 @@ def read(estimator: Any, X: Any, weights: Any = None, *, reset: bool = True) -> 
             ensure_all_finite="allow-nan", reset=reset,
         )  # fmt: skip
         if reset and _look_like_triples(X):
-            warnings.warn(
+            warn(
                 f"X is read as a matrix of {X.shape[0]} rows and 3 columns, all entries known: if "
                 "its lines are (row, column, rating), pass three arrays, tuple(X.T)",
-                stacklevel=4,
             )
     return gather(X, duplicates=estimator.duplicates, weights=weights)
 

@@ -310,7 +310,7 @@ class MetricLearner(
         self, result: Result, factor: Array, gram: SymmetricMatrix, basis: Array | None
     ) -> None:
         """Set the fitted attributes, and warn if the run did not converge."""
-        settle(self, result, stacklevel=5)
+        settle(self, result)
         factor = principal_columns(factor, gram @ factor)
         spread = np.sum(factor * (gram @ factor), axis=0)
         idle = spread <= IDLE * np.max(spread, initial=0.0)
