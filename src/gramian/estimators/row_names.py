@@ -44,7 +44,7 @@ def numbered(given: Any, names: NDArray[Any] | None, name: str) -> Any:
         return given
     if names is None or integers:
         raise ValueError(
-            f"{name} has labels like {table.ravel()[0]!r}, and X is no frame with such an index: "
+            f"{name} has labels like {str(table.flat[0])!r}, and X is no frame with such an index: "
             "pass a frame, or the numbers of its rows"
         )
     place = {label: row for row, label in enumerate(names.tolist())}
