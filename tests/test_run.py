@@ -152,5 +152,5 @@ def test_rejects_a_wrong_iteration_limit_with_and_without_constraints(limit):
 
 
 def test_rejects_a_problem_as_an_objective():
-    with pytest.raises(TypeError, match="expected an objective, got a Problem; pass problem.obj"):
+    with pytest.raises(TypeError, match=r"expected an objective, got a Problem; pass problem\.obj"):
         gm.Problem(low_rank())
