@@ -297,6 +297,8 @@ class MetricLearner(
         init = self._earlier()
         if init is None:
             return None
+        if not hasattr(init, "fit"):
+            raise TypeError(f"init must be a fitted metric learner, got {type(init).__name__}")
         check_is_fitted(init, "components_", msg="init must be a fitted metric learner")
         components = np.asarray(init.components_, dtype=float)
         if components.shape[1] != self.n_features_in_:
