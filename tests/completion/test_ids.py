@@ -82,7 +82,8 @@ def test_pairs_of_text_and_numbers_keep_their_kinds():
 def test_says_that_text_was_given_for_numbers():
     rows, cols = np.divmod(np.arange(60), 8)
     model = NuclearCompletion(lam=1.0).fit((rows, cols, 1.0 + (rows * cols) % 5))
-    with pytest.warns(UserWarning, match="its ids are numbers such as 0, and these are text such as"):
+    message = "its ids are numbers such as 0, and these are text such as"
+    with pytest.warns(UserWarning, match=message):
         model.predict([("1", "2")])
     with pytest.raises(ValueError, match="another kind than those of the fit: its ids are numbers"):
         model.update((["1"], ["2"], [3.0]))
