@@ -156,7 +156,7 @@ def pair_columns(pairs: Any) -> tuple[Any, Any]:
         one = ": one pair is [(row, column)]" if table.shape == (2,) else ""
         raise ValueError(f"pairs must have shape (k, 2), got {table.shape}{one}")
     if isinstance(pairs, (list, tuple)) and table.dtype.kind == "U":
-        users, items = zip(*pairs, strict=True)  # NumPy makes text of numbers beside text
+        users, items = zip(*pairs, strict=True)  # NumPy turns numbers into text if others are text
         return np.asarray(users), np.asarray(items)
     return table[:, 0], table[:, 1]
 
