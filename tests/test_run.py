@@ -149,3 +149,8 @@ def test_rejects_a_wrong_iteration_limit_with_and_without_constraints(limit):
     for problem in (low_rank(), constrained):
         with pytest.raises(ValueError, match="max_iter must be a whole number"):
             gm.minimize(problem, max_iter=limit)
+
+
+def test_rejects_a_problem_as_an_objective():
+    with pytest.raises(TypeError, match=r"expected an objective, got a Problem; pass problem\.obj"):
+        gm.Problem(low_rank())

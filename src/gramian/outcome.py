@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from gramian.bounds import CONTRADICTION
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.common.warnings import warn
 from gramian.problem import Problem
 from gramian.result import History, Result, Status
 
@@ -89,12 +89,11 @@ def _consistent(problem: Problem | str, outcome: Outcome, tol: float) -> Outcome
     fault = _fault(problem, outcome, tol)
     if fault is None:
         return outcome
-    warnings.warn(
+    warn(
         f"the result of {_name(problem)!r} is not consistent: {fault}. If its loss, map or "
         "objective is your own, test it with gramian.checks (check_conjugate, check_gradient, "
         "check_adjoint), and whether it is convex; otherwise please report a bug of gramian",
         InconsistentResultWarning,
-        stacklevel=4,
     )
     broken = not np.isfinite(outcome.certificate.value)
     return replace(outcome, status=Status.DIVERGED if broken else Status.STALLED, ray=None)

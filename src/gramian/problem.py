@@ -37,6 +37,8 @@ class Problem:
     """The constraints as displayed."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.objective, Problem):
+            raise TypeError("expected an objective, got a Problem; pass problem.objective")
         given = self.constraints
         constraints = (given,) if isinstance(given, Constraint) else tuple(given)
         for k, constraint in enumerate(constraints):

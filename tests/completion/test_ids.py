@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gramian.completion import NuclearCompletion
 from gramian.completion._ratings import Ids
 from gramian.completion._reading import gather
 
@@ -68,3 +69,23 @@ def test_ratings_of_float32_are_swept_in_float32(monkeypatch):
     for kind in (np.float32, np.float64):
         NuclearCompletion(lam=1.0, tol=1e-4).fit((i, j, values.astype(kind)))
     assert asked == ["float32", None]
+
+
+def test_pairs_of_text_and_numbers_keep_their_kinds():
+    rows, cols = np.divmod(np.arange(60), 8)
+    names = np.array([f"u{k}" for k in rows])
+    model = NuclearCompletion(lam=1.0).fit((names, cols, 1.0 + (rows * cols) % 5))
+    expected = model.predict((["u1", "u2"], [3, 4]))
+    np.testing.assert_array_equal(model.predict([("u1", 3), ("u2", 4)]), expected)
+
+
+def test_says_that_text_was_given_for_numbers():
+    rows, cols = np.divmod(np.arange(60), 8)
+    model = NuclearCompletion(lam=1.0).fit((rows, cols, 1.0 + (rows * cols) % 5))
+    message = "its ids are numbers such as 0, and these are text such as"
+    with pytest.warns(UserWarning, match=message):
+        model.predict([("1", "2")])
+    with pytest.raises(ValueError, match="another kind than those of the fit: its ids are numbers"):
+        model.update((["1"], ["2"], [3.0]))
+    assert model.row_ids_.dtype.kind == "i"
+    model.predict([(100, 2)])  # without a warning

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 import gramian as gm
-from gramian.kernel import NPKL
+from gramian.kernel import NPKL, RegPCP
 from gramian.manifold import MVU
 from gramian.metric import KTA, DMLEig, TripletMetric
 
@@ -65,7 +65,7 @@ def test_warns_of_row_numbers_if_the_index_has_other_integers():
     first = shuffled.index[0]
     message = f"must_link holds row numbers.* row 0 has the label {first}.*reset_index"
     with pytest.warns(UserWarning, match=message):
-        fitted = NPKL().fit(shuffled, must_link=SAME)
+        fitted = RegPCP(shrinkage=0.0).fit(shuffled, must_link=SAME)
     np.testing.assert_array_equal(fitted.links_.pairs, SAME)
     with pytest.warns(UserWarning, match="links holds row numbers"):
         fitted.add_links(links=APART, targets=[0.0])
@@ -73,8 +73,8 @@ def test_warns_of_row_numbers_if_the_index_has_other_integers():
         ends = np.vstack([SAME, APART])
         DMLEig().fit_pairs(ends, [True, True, False], X=shuffled)
     for frame in (shuffled.reset_index(drop=True), FRAME):
-        NPKL().fit(frame, must_link=SAME)  # without a warning
-    NPKL().fit(shuffled, np.where(np.arange(80) < 9, MOON[shuffled.index], -1))
+        RegPCP(shrinkage=0.0).fit(frame, must_link=SAME)  # without a warning
+    RegPCP(shrinkage=0.0).fit(shuffled, np.where(np.arange(80) < 9, MOON[shuffled.index], -1))
 
 
 def test_columns_of_text_are_named():

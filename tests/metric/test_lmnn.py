@@ -485,6 +485,8 @@ def test_a_start_that_does_not_fit_is_refused():
         LMNN(init=KTA(lam=1.0).fit(X[:, :3], Y)).fit(X, Y)
     with pytest.raises(Exception, match="init must be a fitted metric learner"):
         LMNN(init=KTA()).fit(X, Y)
+    with pytest.raises(TypeError, match="init must be a fitted metric learner, got ndarray"):
+        LMNN(init=np.eye(4)).fit(X, Y)
 
 
 def test_an_interrupt_while_counting_keeps_the_best(monkeypatch):

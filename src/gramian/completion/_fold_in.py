@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import cpu
 from gramian.common.parameters import whole_number
-from gramian.completion._ratings import Ratings, joined
+from gramian.completion._ratings import Ratings, joined, other_kind
 from gramian.completion._reading import by_row_and_column, gather, has_own_ids, read
 from gramian.completion._recommender import Factorization, Offsets, Recommender
 from gramian.linalg import conjugate_gradient
@@ -161,6 +161,9 @@ class Updating(Recommender):
         """
         check_is_fitted(self)
         new = gather(self._named(X, 3), duplicates=self.duplicates)
+        for known, given in ((self._rows, new.row_ids), (self._cols, new.col_ids)):
+            if fault := other_kind(known.names, given.names):
+                raise ValueError(f"ids of another kind than those of the fit: {fault}")
         rows, cols = self._grown(new)
         fresh = np.flatnonzero(~np.any(self.col_factors_, axis=1))
         self._refit(1, np.intersect1d(cols, fresh))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.cpu import index_array
 from gramian.arrays.places import PART
 from gramian.common.storage import storable
+from gramian.common.warnings import warn
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -37,6 +38,22 @@ PRIOR_PAIRS = 10.0
 
 ORDERED_KINDS = {"i": "iuf", "u": "iuf", "f": "iuf", "U": "U"}
 """Kinds of dtypes whose values can be ordered together, for each kind."""
+
+
+def other_kind(known: NDArray[Any], given: NDArray[Any]) -> str:
+    """The difference between ids if one kind is text and the other numbers, otherwise empty."""
+    kinds = [_kind(known), _kind(given)]
+    if sorted(kinds) != ["numbers", "text"]:
+        return ""
+    one, other = known[:1].tolist()[0], given[:1].tolist()[0]
+    return f"its ids are {kinds[0]} such as {one!r}, and these are {kinds[1]} such as {other!r}"
+
+
+def _kind(ids: NDArray[Any]) -> str:
+    if ids.dtype == object:
+        words = {isinstance(one, str) for one in ids.tolist()}
+        return "text" if words == {True} else "other"
+    return "text" if ids.dtype.kind in "US" else "numbers" if ids.dtype.kind in "iuf" else "other"
 
 
 @storable
@@ -74,12 +91,20 @@ class Ids:
         return cls(names), places[offsets]
 
     def find(self, given: ArrayLike) -> Indices:
-        """The index of each id, −1 where it is unknown."""
+        """The index of each id, −1 where it is unknown.
+
+        A warning says if none is known because of text in place of numbers, or the reverse.
+        """
         asked = np.asarray(given).ravel()
         if self.names.dtype.kind in ORDERED_KINDS.get(asked.dtype.kind, ""):
             place = np.minimum(np.searchsorted(self.names, asked), len(self) - 1)
-            return np.where(self.names[place] == asked, place, -1)
-        return np.fromiter((self._places.get(g, -1) for g in asked.tolist()), int, asked.size)
+            found = np.where(self.names[place] == asked, place, -1)
+        else:
+            places = (self._places.get(g, -1) for g in asked.tolist())
+            found = np.fromiter(places, int, asked.size)
+        if asked.size and np.all(found < 0) and (fault := other_kind(self.names, asked)):
+            warn(f"none of the ids is in the fit: {fault}")
+        return found
 
     @cached_property
     def _places(self) -> dict[Any, int]:

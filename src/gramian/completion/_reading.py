@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 from gramian.arrays.cpu import counting_sort, index_array
 from gramian.arrays.samples import check_size, is_missing, real_numbers, refuse_masked
 from gramian.common.storage import storable
+from gramian.common.warnings import warn
 from gramian.completion._ratings import Ids, Ratings, joined
 
 Array = NDArray[np.floating]
@@ -155,6 +155,9 @@ def pair_columns(pairs: Any) -> tuple[Any, Any]:
     if table.ndim != 2 or table.shape[1] != 2:
         one = ": one pair is [(row, column)]" if table.shape == (2,) else ""
         raise ValueError(f"pairs must have shape (k, 2), got {table.shape}{one}")
+    if isinstance(pairs, (list, tuple)) and table.dtype.kind == "U":
+        users, items = zip(*pairs, strict=True)  # NumPy turns numbers into text if others are text
+        return np.asarray(users), np.asarray(items)
     return table[:, 0], table[:, 1]
 
 
@@ -168,10 +171,9 @@ def read(estimator: Any, X: Any, weights: Any = None, *, reset: bool = True) -> 
             ensure_all_finite="allow-nan", reset=reset,
         )  # fmt: skip
         if reset and _look_like_triples(X):
-            warnings.warn(
+            warn(
                 f"X is read as a matrix of {X.shape[0]} rows and 3 columns, all entries known: if "
                 "its lines are (row, column, rating), pass three arrays, tuple(X.T)",
-                stacklevel=4,
             )
     return gather(X, duplicates=estimator.duplicates, weights=weights)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from gramian.arrays.samples import naming_text, ready, refuse_masked
 from gramian.common import clock
+from gramian.common.warnings import warn
 from gramian.methods.columns import columns_by_size
 from gramian.problem import Problem
 from gramian.result import Result, Status
@@ -48,18 +48,17 @@ def sweeps_for(data: Any) -> str | None:
     return "float32" if getattr(data, "dtype", None) == np.float32 else None
 
 
-def settle(estimator: Any, result: Result, *, stacklevel: int = 4) -> None:
+def settle(estimator: Any, result: Result) -> None:
     """Set `result_`, `certificate_` and `n_iter_`, and warn if the run did not converge."""
     if clock.interrupted() and result.status is not Status.INTERRUPTED:
         result = replace(result, status=Status.INTERRUPTED)  # in another phase than the solve
     estimator.result_, estimator.certificate_ = result, result.certificate
     estimator.n_iter_ = max(1, result.iterations)
     if not result.status.converged:
-        warnings.warn(
+        warn(
             f"{type(estimator).__name__} did not converge: {result.status.sentence} "
             f"({result.certificate})",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )
 
 

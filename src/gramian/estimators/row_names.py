@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from gramian.common.warnings import warn
 
 
 def row_names(X: Any) -> NDArray[Any] | None:
@@ -32,19 +33,18 @@ def numbered(given: Any, names: NDArray[Any] | None, name: str) -> Any:
         return given
     table = np.asarray(given)
     integers = names is not None and names.dtype.kind in "iu"
-    if integers and table.size and table.ndim == 2 and table.dtype.kind in "iu":
-        warnings.warn(
+    if names is not None and integers and table.size and table.dtype.kind in "iu":
+        warn(
             f"{name} holds row numbers, counted from 0, but the index of X is not 0, 1, 2, …: "
             f"row 0 has the label {names[0]}. If {name} holds labels, convert them by "
             "X.index.get_indexer(…); X.reset_index(drop=True) silences this warning",
-            stacklevel=5,
         )
     words = table.dtype.kind not in "iufb" and table.size > 0
     if not (words and all(isinstance(label, str) for label in table.ravel().tolist())):
         return given
     if names is None or integers:
         raise ValueError(
-            f"{name} has labels like {table.ravel()[0]!r}, and X is no frame with such an index: "
+            f"{name} has labels like {str(table.flat[0])!r}, and X is no frame with such an index: "
             "pass a frame, or the numbers of its rows"
         )
     place = {label: row for row, label in enumerate(names.tolist())}

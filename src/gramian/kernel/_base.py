@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from gramian.arrays.samples import UNKNOWN, known_labels, with_short_indices
 from gramian.common import clock
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
+from gramian.common.warnings import warn
 from gramian.estimators import plotting
 from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.parameters import SolverParameters, with_parameters
@@ -304,8 +304,8 @@ class LinkedKernel(
         least = max(classes or 1, 2 if len(self.links_.cannot) else 1)
         if count < least:
             why = f"y has {classes} classes" if classes == least else "there are cannot-links"
-            warnings.warn(
-                f"n_clusters={count}, but {why}: no clusters satisfy all links", stacklevel=3
+            warn(
+                f"n_clusters={count}, but {why}: no clusters satisfy all links",
             )
         return count
 

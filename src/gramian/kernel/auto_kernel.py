@@ -105,7 +105,7 @@ links_met_ :
             self.learner_.links_ = self.links_
             self.learner_._prepare()
             self._fitted(self.learner_, start)
-        settle(self, self.learner_.result_, stacklevel=5)
+        settle(self, self.learner_.result_)
         for name in SHARED:
             self.__dict__.pop(name, None)
             if name in vars(self.learner_):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from gramian.bounds import sum_of
 from gramian.common import clock
 from gramian.common.parameters import COUNT, Rule, one_of, or_auto
+from gramian.common.warnings import warn
 from gramian.estimators import plotting
 from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.parameters import SolverParameters, with_parameters
@@ -337,9 +337,8 @@ def _check_degrees(graph: Graph) -> None:
     degrees = np.bincount(graph.edges.ravel(), minlength=graph.n)
     hub = int(np.argmax(degrees))
     if degrees[hub] > graph.n / 3 and degrees[hub] > CROWDED * degrees.mean():
-        warnings.warn(
+        warn(
             f"sample {hub} is a neighbour of {degrees[hub]} of {graph.n} samples, and its edges "
             "keep all of them near it: remove it, or normalise the samples first "
             "(sklearn.preprocessing.Normalizer)",
-            stacklevel=5,
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 
@@ -63,7 +63,7 @@ class ColoredMVU(MVU):
         return fitted
 
 
-def side_information(y: ArrayLike) -> Array:
+def side_information(y: Any) -> Array:
     """Y centred and at unit scale: one-hot labels, or standardised numbers."""
     refuse_odd_labels(y)
     values = np.asarray(y.toarray() if sp.issparse(y) else y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from gramian.bounds import UNKNOWN, certify, certify_image
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE
 from gramian.common.random_state import generator
+from gramian.common.warnings import warn
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import FACTORED, WAVES_SHARE, Graph, canonical_order, smoothest
 from gramian.manifold._base import Unfolding
@@ -298,10 +298,9 @@ def _one_hot(y: Any, n: int) -> Array | None:
     """A row for each of n samples with 1 at its class, or zeros; None if y holds no classes."""
     numbers = np.asarray(y)
     if numbers.dtype.kind == "f" and np.any(numbers[np.isfinite(numbers)] % 1 != 0):
-        warnings.warn(
+        warn(
             "y holds numbers that are not whole and is ignored: the map uses classes only. Divide "
             "y into groups (numpy.digitize), or colour the map by it with plot(y)",
-            stacklevel=3,
         )
         return None
     classes = known_labels(y, n)

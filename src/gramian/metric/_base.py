@@ -297,6 +297,8 @@ class MetricLearner(
         init = self._earlier()
         if init is None:
             return None
+        if not hasattr(init, "fit"):
+            raise TypeError(f"init must be a fitted metric learner, got {type(init).__name__}")
         check_is_fitted(init, "components_", msg="init must be a fitted metric learner")
         components = np.asarray(init.components_, dtype=float)
         if components.shape[1] != self.n_features_in_:
@@ -310,7 +312,7 @@ class MetricLearner(
         self, result: Result, factor: Array, gram: SymmetricMatrix, basis: Array | None
     ) -> None:
         """Set the fitted attributes, and warn if the run did not converge."""
-        settle(self, result, stacklevel=5)
+        settle(self, result)
         factor = principal_columns(factor, gram @ factor)
         spread = np.sum(factor * (gram @ factor), axis=0)
         idle = spread <= IDLE * np.max(spread, initial=0.0)

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from gramian.arrays.dense import eigh
 from gramian.common import clock
 from gramian.common.parameters import SHARE, or_auto
+from gramian.common.warnings import warn
 from gramian.constraints import check_class_sizes
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
@@ -279,10 +280,9 @@ class ShrunkLearner(Update):
             if hasattr(self, "path_"):
                 self.path_ = replace(self.path_, chosen=0)
         elif not np.any(factor) and self.shrinkage_ == 0:
-            warnings.warn(
+            warn(
                 "the optimum is M = 0: no direction separates what was given, and transform "
                 f'has a column of zeros: shrinkage="auto" would keep {PLAIN}',
-                stacklevel=4,
             )
         return blended(factor, plain, gram, self.shrinkage_)
 

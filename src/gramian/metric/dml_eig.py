@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from gramian.common.warnings import warn
 from gramian.constraints import as_pairs
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._few_columns import maps_in
@@ -148,9 +148,8 @@ def separable(dissimilar: Indices, plain: Array, given: Indices | None) -> NDArr
         which = f"the points of pairs[{given[first]}] are identical but marked as different"
     if not apart.any():
         raise ValueError(f"{which}, as are all other dissimilar pairs: no metric tells them apart")
-    warnings.warn(
+    warn(
         f"{which}, as {int((~apart).sum())} of {apart.size} dissimilar pairs are: no metric "
         "can tell those apart, and they are left out",
-        stacklevel=4,
     )
     return apart

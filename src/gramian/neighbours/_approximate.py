@@ -7,13 +7,14 @@ is also searched exactly: the fraction found is the recall.
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from gramian.common.warnings import warn
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -50,10 +51,9 @@ def search(
         found[short], squares[short] = _exactly(backend, X, queries, k, marks, short)
     recall = _recall(backend, X, queries, k, marks, found)
     if recall < 0.9:
-        warnings.warn(
+        warn(
             f"the approximate search finds about {recall:.0%} of the nearest neighbours here: pass "
             "approximate=False to find all",
-            stacklevel=4,
         )
     return found, squares, recall
 

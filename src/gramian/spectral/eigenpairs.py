@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.places import host, place
 from gramian.arrays.threads import blas_threads_for
 from gramian.common.random_state import generator
+from gramian.common.warnings import warn
 from gramian.linalg.block_lanczos import block_lanczos
 from gramian.linalg.krylov import largest_pairs
 from gramian.objectives.matrices import Scaled
@@ -153,11 +153,10 @@ def _warn_if_far(found: TopEigen, matrix: Given, tol: float) -> None:
     shown = 4 * np.finfo(float).eps * np.sqrt(matrix.order)
     worst = float(np.max(found.residuals))
     if worst > 2 * max(tol, shown) * norm:
-        warnings.warn(
+        warn(
             f"top_eigen stopped at a residual of {worst / norm:.2g} ‖K‖, above tol={tol:g}; "
             "increase tol or max_products, or use method='lapack'",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
