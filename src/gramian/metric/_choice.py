@@ -57,7 +57,8 @@ def choose_learner(
 
     Every learner is fitted to each part with a large tolerance and several settings: δ of
     `ClassCollapse`, α of mixtures with Euclid's metric. `KTA` selects λ itself. `plain` states
-    whether Euclid's metric is a candidate. None if there are too few samples to hold out, or no time.
+    whether Euclid's metric is a candidate. None if there are too few samples to hold out, or no
+    time.
     """
     trial = Trial.of(samples, classes)
     if trial is None:
