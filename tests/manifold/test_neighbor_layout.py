@@ -43,7 +43,7 @@ def share_of_own(places, labels):
     return np.mean(labels[gaps.argmin(axis=1)] == labels)
 
 
-def texts(n=120, words=20000):
+def texts(n=120, words=8000):
     """Counts of words in texts of two topics, whose lengths differ by a factor of 10."""
     rng, topic = np.random.default_rng(0), np.arange(n) % 2
     shares = np.ones((2, words))
@@ -57,7 +57,7 @@ def texts(n=120, words=20000):
 def test_counts_are_divided_by_the_norm_of_their_row_where_a_short_text_is_near_to_all():
     counts, topic = texts()
     layout = NeighborLayout(rounds=1, tol=0.1, random_state=0).fit(counts)
-    assert layout.normalized_ and share_of_own(layout.embedding_, topic) > 0.75  # 0.6 by raw counts
+    assert layout.normalized_ and share_of_own(layout.embedding_, topic) > 0.9  # 0.73 by raw counts
     np.testing.assert_array_equal(layout.transform(counts), layout.embedding_)
     assert hub_of_counts(counts.toarray(), 7)
     assert not hub_of_counts(-counts, 7) and not hub_of_counts(X, 7)
