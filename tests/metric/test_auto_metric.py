@@ -154,6 +154,15 @@ def test_uses_kta_with_too_few_samples_to_hold_out():
     assert found.learner_.get_params() == {**KTA().get_params(), "progress": False}
 
 
+def test_uses_kta_if_the_time_is_up_before_the_choice(monkeypatch):
+    def late(*given):
+        raise clock.TimeUpError
+
+    monkeypatch.setattr(_choice, "_own_weight", late)
+    found = AutoMetric().fit(IRIS, SPECIES)
+    assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
+
+
 def test_omits_candidates_beyond_the_time_limit(monkeypatch):
     mixtures = _choice._mixtures
 

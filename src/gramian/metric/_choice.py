@@ -66,7 +66,10 @@ def choose_learner(
     first = _judged(trial, aligned, (0.0, *PATH), _alignments(trial, aligned, samples))
     if first is None:
         return None
-    own = _own_weight(aligned, samples, classes)
+    try:
+        own = _own_weight(aligned, samples, classes)
+    except clock.TimeUpError:
+        return None
     found = [
         _Judged(PLAIN, (np.nan,), first.losses[:1]),
         replace(first, settings=(first.settings[own],), losses=first.losses[[own]]),
