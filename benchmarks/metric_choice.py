@@ -58,8 +58,9 @@ METHODS = ("Euclid", *LEARNERS, *PEERS)
 NOTES = (
     f"{TRAIN} training samples (at most 70 % of a set), up to {TEST} test samples. Ranks are of "
     "mean errors over the splits, equal ones share their rank; CPU seconds of a fit, one thread. "
-    "All methods with their defaults. A class with a single training sample, which LMNN and "
-    "LMNNEig cannot use, is left out of training; its test samples count as errors.",
+    "All methods with their defaults. Classes with fewer than 4 training "
+    "samples, which LMNN and LMNNEig cannot use, are left out of training; their test samples "
+    "count as errors.",
     "Above Euclid beyond chance: by more than two standard errors of the paired difference over "
     "the test samples of all splits. One cell in 44 is by chance alone.",
 )
@@ -146,7 +147,7 @@ def split(X: np.ndarray, y: np.ndarray, noise: int, seed: int) -> tuple[np.ndarr
         X, y, train_size=train, test_size=min(TEST, y.size - train), stratify=y, random_state=seed
     )
     scaler = StandardScaler().fit(A)
-    kept = np.bincount(a)[a] > 1
+    kept = np.bincount(a)[a] > LMNN().n_neighbors
     return scaler.transform(A)[kept], a[kept], scaler.transform(B), b
 
 

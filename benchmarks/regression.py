@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.datasets import (
+    load_breast_cancer,
     load_diabetes,
     load_wine,
     make_friedman1,
@@ -36,6 +37,9 @@ PAPER = "No table of a paper: R² of 5 nearest neighbours"
 NEEDS_DATA = ()
 STORED = ("winequality_red", "winequality_white")
 """Sets in the folder `more` of the data, whose classes are numbers; used where they are there."""
+FEATURES = {"wine": 0, "breast_cancer": 29, "bupa": 5, "saheart": 2}
+"""Sets of which a feature is the target, and its column: alcohol, fractal dimension, drinks a day,
+cholesterol; those of scikit-learn, and those in the folder `more`."""
 FILES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "cars": ("cars.json", "", "Miles_per_Gallon",
              ("Cylinders", "Displacement", "Horsepower", "Weight_in_lbs", "Acceleration")),
@@ -46,8 +50,7 @@ FILES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "modechoice": ("modechoice.csv", ";", "gc", ("ttme", "invc", "invt", "hinc", "psize")),
 }  # fmt: skip
 """File in the folder `more/files`, delimiter, target and features; rows with gaps are left out."""
-BUILT_IN = ("diabetes", "wine", "friedman1", "friedman2", "friedman3")
-"""Of `wine` the first feature, alcohol, is the target."""
+BUILT_IN = ("diabetes", "friedman1", "friedman2", "friedman3")
 NEIGHBOURS, SAMPLES, SPLITS, SPLITS_QUICK = 5, 400, 3, 2
 NOISE = {"friedman1": 1.0, "friedman2": 100.0, "friedman3": 0.1}
 CHILD_LIMIT, PEER_LIMIT = 3600.0, 300.0
@@ -74,7 +77,7 @@ def run(ctx: Context) -> Report:
     """Every set in a process of its own, with one thread."""
     splits = SPLITS_QUICK if ctx.quick else SPLITS
     found: dict[str, Measured] = {}
-    for name in (*BUILT_IN, *STORED, *FILES):
+    for name in (*BUILT_IN, *FEATURES, *STORED, *FILES):
         kwargs = {"folder": str(ctx.data_folder), "name": name, "splits": splits}
         answer = ctx.in_child("benchmarks.regression:measure", kwargs, CHILD_LIMIT, threads=1)
         if answer.ok:
@@ -118,9 +121,10 @@ def _with_mlkr(ctx: Context, name: str, splits: int, found: Measured) -> None:
 def _samples(folder: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     if name == "diabetes":
         X, y = load_diabetes(return_X_y=True)
-    elif name == "wine":
-        data = load_wine(return_X_y=True)[0]
-        X, y = data[:, 1:], data[:, 0]
+    elif name in FEATURES:
+        bundled = {"wine": load_wine, "breast_cancer": load_breast_cancer}.get(name)
+        data = bundled().data if bundled else load_set(name, Path(folder) / "more").X
+        X, y = np.delete(data, FEATURES[name], axis=1), data[:, FEATURES[name]]
     elif name in NOISE:
         made = {"friedman1": make_friedman1, "friedman2": make_friedman2,
                 "friedman3": make_friedman3}[name]  # fmt: skip

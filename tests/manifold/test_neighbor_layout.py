@@ -19,6 +19,7 @@ from gramian.manifold.neighbor_layout import (
     NEAR,
     PUSHED,
     closeness,
+    hub_of_counts,
     near_pairs,
     random_pairs,
     repelled,
@@ -40,6 +41,28 @@ def share_of_own(places, labels):
     gaps = np.linalg.norm(places[:, None] - places, axis=2)
     np.fill_diagonal(gaps, np.inf)
     return np.mean(labels[gaps.argmin(axis=1)] == labels)
+
+
+def texts(n=120, words=8000):
+    """Counts of words in texts of two topics, whose lengths differ by a factor of 10."""
+    rng, topic = np.random.default_rng(0), np.arange(n) % 2
+    shares = np.ones((2, words))
+    shares[0, :100] = shares[1, 100:200] = 8.0
+    shares /= shares.sum(axis=1, keepdims=True)
+    lengths = np.exp(rng.uniform(np.log(100), np.log(1000), n)).astype(int)
+    counts = [rng.multinomial(m, shares[c]) for m, c in zip(lengths, topic, strict=True)]
+    return sp.csr_array(np.array(counts, dtype=float)), topic
+
+
+def test_counts_are_divided_by_the_norm_of_their_row_where_a_short_text_is_near_to_all():
+    counts, topic = texts()
+    layout = NeighborLayout(rounds=1, tol=0.1, random_state=0).fit(counts)
+    assert layout.normalized_ and share_of_own(layout.embedding_, topic) > 0.9  # 0.73 by raw counts
+    np.testing.assert_array_equal(layout.transform(counts), layout.embedding_)
+    assert hub_of_counts(counts.toarray(), 7)
+    assert not hub_of_counts(-counts, 7) and not hub_of_counts(X, 7)
+    empty = sp.csr_array(sp.vstack([counts, sp.csr_array((1, counts.shape[1]))]))
+    assert not hub_of_counts(empty, 7)  # divided or not, no words are near to all
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_circles
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
@@ -64,6 +65,21 @@ def test_selection_is_invariant_to_order_and_names(fitted, change):
     np.testing.assert_allclose(other.path_.errors, fitted.path_.errors, atol=1e-9)
     M, N = fitted.get_mahalanobis_matrix(), other.get_mahalanobis_matrix()
     np.testing.assert_allclose(N / np.trace(N), M / np.trace(M), atol=1e-6)
+
+
+def test_lambda_of_kta_is_confirmed_with_about_as_many_samples_as_features(monkeypatch):
+    monkeypatch.setattr(AutoMetric, "_others", lambda self, classes: [])
+    rng = np.random.default_rng(7)
+    means, scales = rng.standard_normal((5, 30)), np.geomspace(1, 0.1, 30)
+    y = np.arange(533) % 5
+    samples = (means[y] + rng.standard_normal((533, 30))) * scales
+    train, test = slice(33), slice(33, None)
+    metric = AutoMetric().fit(samples[train], y[train])
+    found, plain = (
+        KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
+        for Z in (metric.transform(samples), samples)
+    )
+    assert found > plain - 0.02  # 0.42 by the λ that is best for the parts of the trial, and 0.87
 
 
 def test_keeps_the_euclidean_metric_if_nothing_helps():
@@ -136,6 +152,15 @@ def test_uses_kta_with_too_few_samples_to_hold_out():
     found = AutoMetric().fit(np.vstack([IRIS[::10], [[9.0] * 4]]), lonely)
     assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
     assert found.learner_.get_params() == {**KTA().get_params(), "progress": False}
+
+
+def test_uses_kta_if_the_time_is_up_before_the_choice(monkeypatch):
+    def late(*given):
+        raise clock.TimeUpError
+
+    monkeypatch.setattr(_choice, "_own_weight", late)
+    found = AutoMetric().fit(IRIS, SPECIES)
+    assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
 
 
 def test_omits_candidates_beyond_the_time_limit(monkeypatch):

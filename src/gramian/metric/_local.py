@@ -123,7 +123,10 @@ class FlooredLearner(LocalLearner):
     ----------
     floor : float in [0, 1) or "auto"
         ρ; 0 is the paper's model. "auto" is 0.7, and closer to 1 with fewer than ten samples per
-        feature; it is 0 if the rank is limited.
+        feature; it is 0 if the rank is limited, because a metric above a floor has full rank.
+        ``rank=n_features`` keeps the floor and truncates. Mean error of 3-NN of `DMLEig` on 16
+        sets, four splits each, limited and truncated: 23.2 and 22.0 % in two dimensions, 14.8 and
+        14.5 % in five.
 
     Attributes
     ----------
