@@ -112,7 +112,7 @@ def blas_threads_for_fit(*given: Any) -> Any:
     Other arguments than tables are ignored. With 569 samples of 30 features, two threads on two
     busy cores took seven times the CPU time of one.
     """
-    tables = [shape for each in given if len(shape := getattr(each, "shape", ())) == 2]
+    tables = [each.shape for each in given if len(getattr(each, "shape", ())) == 2]
     sizes = [max(n * d, n * n // WORK_OF_PAIR) for n, d in tables]
     small = sizes and max(sizes) <= ONE_THREAD_ELEMENTS
     return blas_threads_for(ONE_THREAD_ELEMENTS if small else FEW_THREAD_ELEMENTS)
