@@ -350,7 +350,16 @@ def test_ctrl_c_in_the_verdict_ends_with_130_and_no_verdict(run, folder, monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr("gramian.app.cli.metric.verdict_of_metric", judged)
-    line = ("metric", "flowers.csv", "--label", "species", "--model", "m.gramian", "--json")
+    line = (
+        "metric",
+        "flowers.csv",
+        "--label",
+        "species",
+        "--model",
+        "m.gramian",
+        "--force",
+        "--json",
+    )
     status, out, _ = run(*line)
     assert status == 130 and (folder / "m.gramian").exists()
     assert "interrupted from the keyboard" in json.loads(out)["verdict"]
