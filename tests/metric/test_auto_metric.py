@@ -158,7 +158,7 @@ def test_uses_kta_if_the_time_is_up_before_the_choice(monkeypatch):
     def late(*given):
         raise clock.TimeUpError
 
-    monkeypatch.setattr(_choice, "_own_weight", late)
+    monkeypatch.setattr(_choice, "_weights", late)
     found = AutoMetric().fit(IRIS, SPECIES)
     assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
 

@@ -56,9 +56,8 @@ def choose_learner(
     """The learner selected by the neighbours of held-out samples.
 
     Every learner is fitted to each part with a large tolerance and several settings: δ of
-    `ClassCollapse`, α of mixtures with Euclid's metric. `KTA` selects λ itself. `plain` states
-    whether Euclid's metric is a candidate. None if there are too few samples to hold out, or no
-    time.
+    `ClassCollapse`, α of mixtures with Euclid's metric, λ of `KTA`. `plain` states whether Euclid's
+    metric is a candidate. None if there are too few samples to hold out, or no time.
     """
     trial = Trial.of(samples, classes)
     if trial is None:
@@ -67,12 +66,14 @@ def choose_learner(
     if first is None:
         return None
     try:
-        own = _own_weight(aligned, samples, classes)
+        weights = _weights(aligned, samples, classes)
     except clock.TimeUpError:
         return None
     found = [
         _Judged(PLAIN, (np.nan,), first.losses[:1]),
-        replace(first, settings=(first.settings[own],), losses=first.losses[[own]]),
+        replace(
+            first, settings=tuple(first.settings[w] for w in weights), losses=first.losses[weights]
+        ),
     ]
     units = [_weight(first, trial, split) for split in trial.folds]
     for learner in others:
@@ -101,17 +102,22 @@ def _alignments(trial: Trial, learner: KTA, samples: Array) -> Metrics:
     return metrics
 
 
-def _own_weight(learner: KTA, samples: Array, classes: Indices) -> int:
-    """The place in (0, *PATH) of the λ that `KTA` selects itself, on finer folds.
+def _weights(learner: KTA, samples: Array, classes: Indices) -> list[int]:
+    """The places in (0, *PATH) of the λ that are candidates.
 
     With about as many samples as features the smallest variances are much smaller for all samples
     than for the parts of a trial, and a large λ, which stretches these directions, seems better
     than it is: 36 samples of 34 features (dermatology) had 48 % wrong by λ = 1e6 and 10 % by λ = 0.
+    With fewer than two samples for each feature the candidate is the λ that `KTA` selects itself,
+    on finer folds.
     """
+    n, d = samples.shape
+    if n >= 2 * d:
+        return list(range(1, 1 + len(PATH)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = learner._fit(samples, classes)
-    return int(np.argmin(np.abs(np.array([0.0, *PATH]) - fitted.lam_ / fitted._unit)))
+    return [int(np.argmin(np.abs(np.array([0.0, *PATH]) - fitted.lam_ / fitted._unit)))]
 
 
 def _weight(found: _Judged, trial: Trial, split: Split) -> float:
