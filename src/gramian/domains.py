@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.places import host, inner, namespace
-from gramian.arrays.samples import check_size
 
 Array = NDArray[np.floating]
 
@@ -70,7 +69,6 @@ class Spectrahedron(Domain):
     def __post_init__(self) -> None:
         if not (np.isfinite(self.trace) and self.trace > 0):
             raise ValueError(f"a spectrahedron needs a positive trace, got {self.trace}")
-        check_size(float(self.trace), "the trace", least=0.0)
 
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         """Projection on the simplex Σ = τ: a shift, then the positive part."""

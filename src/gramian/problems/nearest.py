@@ -44,6 +44,8 @@ def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None =
     if weights is not None:
         w = w * _matched(weights, i, j, n)
     domain = PSDCone() if trace is None else Spectrahedron(trace)
+    if trace is not None:
+        check_size(float(trace), "the trace", least=0.0)
     objective = Composite(Entries(np.column_stack([i, j]), n), Squared(t, weight=w), C)
     formula = "½ Σ W_ij (M_ij − T_ij)²" + ("" if C is None else " + ⟨C, M⟩")
     return Problem(objective, domain, name="nearest", formula=formula)
