@@ -112,10 +112,16 @@ def blas_threads_for_fit(*given: Any) -> Any:
     Other arguments than tables are ignored. With 569 samples of 30 features, two threads on two
     busy cores took seven times the CPU time of one.
     """
-    tables = [each.shape for each in given if len(getattr(each, "shape", ())) == 2]
+    shapes = [tuple(getattr(each, "shape", ())) for each in given]
+    tables = [sides for sides in shapes if len(sides) == 2 and all(map(_is_known, sides))]
     sizes = [max(n * d, n * n // WORK_OF_PAIR) for n, d in tables]
     small = sizes and max(sizes) <= ONE_THREAD_ELEMENTS
     return blas_threads_for(ONE_THREAD_ELEMENTS if small else FEW_THREAD_ELEMENTS)
+
+
+def _is_known(length: Any) -> bool:
+    """Whether a side of a table is a number; that of a Dask collection may be unknown."""
+    return isinstance(length, int)
 
 
 class _Hold:
