@@ -30,6 +30,7 @@ ROLL, ALONG = make_swiss_roll(80, random_state=0)
     ids=["MVU", "exact", "ColoredMVU", "RegMVU", "NeighborLayout"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:y holds numbers that are not whole")
 def test_every_unfolding_shows_where_its_samples_are(learner):
     picture = plotting.Picture()
     copied = np.vstack([ROLL, ROLL[:3]])
@@ -90,6 +91,7 @@ def test_progress_plot_streams_to_a_notebook(monkeypatch):
         shown.append(figure)
         return SimpleNamespace(update=updated.append)
 
+    matplotlib.pyplot.install_repl_displayhook()  # before the shell below seems to be one
     shell = SimpleNamespace(get_ipython=lambda: object())
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))

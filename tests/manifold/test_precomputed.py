@@ -29,6 +29,7 @@ def graph_of(points, k=6):
 
 
 @LEARNERS
+@pytest.mark.filterwarnings("ignore:y holds numbers that are not whole")
 def test_distances_agree_with_samples(learner):
     plain = made(learner).fit(X, ALONG)
     given = made(learner, metric="precomputed").fit(D, ALONG)
@@ -39,6 +40,7 @@ def test_distances_agree_with_samples(learner):
 
 
 @pytest.mark.parametrize("learner", [ColoredMVU, NeighborLayout])
+@pytest.mark.filterwarnings("ignore:y holds numbers that are not whole")
 def test_graph_agrees_with_samples(learner):
     plain = made(learner).fit(X, ALONG)
     given = made(learner, metric="precomputed").fit(graph_of(X), ALONG)

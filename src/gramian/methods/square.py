@@ -77,8 +77,11 @@ def square(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 def _certified(problem: Problem, image: Any) -> Step:
     """The point with its certificate, by all eigenvalues of ∇F."""
-    G = problem.objective.gradient(image).dense()
-    along, bottom = inner(image.factor, G @ image.factor), exact_eigenpairs(G, 0.0, 1).bound
+    gradient = problem.objective.gradient(image)
+    along, bottom = (
+        inner(image.factor, gradient @ image.factor),
+        exact_eigenpairs(gradient, 0.0, 1).bound,
+    )
     certificate = certify_image(problem, image, bottom=bottom, along=along)
     return Step(image.factor, certificate.value, certificate)
 

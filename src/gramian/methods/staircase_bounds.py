@@ -76,7 +76,7 @@ class StaircaseBounds:
         )
         level = domain.level(inner(L, gradient @ L)) if domain.bounded else 0.0
         if order <= EXACT_ORDER:
-            return exact_eigenpairs(gradient.dense(), level, count)
+            return exact_eigenpairs(gradient, level, count)
         place = self.problem.objective.place
         start, state = place.normal(self.settings.rng, (order,)), self.settings.state
         if state.direction is not None:
@@ -173,7 +173,7 @@ class StaircaseBounds:
         for S in self.inside:
             with suppress(np.linalg.LinAlgError):
                 image = objective.image(objective.place.put(np.linalg.cholesky(S)))
-                gradient = objective.gradient(image).dense()
+                gradient = objective.gradient(image)
                 self.bounds.look(image, exact_eigenpairs(gradient, 0.0, 1).bound)
         self.inside = []
 
