@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-import gramian as gm
 from gramian.methods.lowest_eigenpairs import exact_eigenpairs
 from gramian.objectives import SymmetricOperator
 
