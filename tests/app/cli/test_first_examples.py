@@ -26,6 +26,7 @@ def shipped(run, tmp_path, monkeypatch):
     return answer
 
 
+@pytest.mark.slow
 def test_metric_reduces_the_error(shipped):
     facts = shipped("metric", "sensors.csv", "--label", "state", "--verdict")
     assert facts["verdict"].startswith("It helped")
