@@ -89,3 +89,16 @@ def test_says_that_text_was_given_for_numbers():
         model.update((["1"], ["2"], [3.0]))
     assert model.row_ids_.dtype.kind == "i"
     model.predict([(100, 2)])  # without a warning
+
+
+def test_a_wide_frame_keeps_the_labels_of_its_rows():
+    pd = pytest.importorskip("pandas")
+    wide = pd.DataFrame(
+        np.where(np.random.default_rng(0).random((12, 9)) < 0.7, 3.0, np.nan),
+        index=[f"u{k}" for k in range(12)],
+        columns=[f"i{k}" for k in range(9)],
+    )
+    model = NuclearCompletion(lam=1.0).fit(wide)
+    assert set(model.row_ids_) == set(wide.index) and set(model.col_ids_) == set(wide.columns)
+    numbered = NuclearCompletion(lam=1.0).fit(wide.reset_index(drop=True))
+    assert list(numbered.row_ids_) == list(range(12))

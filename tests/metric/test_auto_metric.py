@@ -7,13 +7,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_circles
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian import Status
 from gramian.common import clock
-from gramian.metric import KTA, AutoMetric, MetricClassifier, _choice, _evidence
+from gramian.metric import KTA, AutoMetric, MetricClassifier, _choice, _evidence, auto_metric
 from tests.slow import slow_except
 
 X, Y = load_wine(return_X_y=True)
@@ -161,6 +162,22 @@ def test_uses_kta_if_the_time_is_up_before_the_choice(monkeypatch):
     monkeypatch.setattr(_choice, "_weights", late)
     found = AutoMetric().fit(IRIS, SPECIES)
     assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
+
+
+def test_warns_if_no_learner_was_compared():
+    with pytest.warns(ConvergenceWarning, match="has compared no learners"):
+        found = AutoMetric(time_limit=1e-3).fit(IRIS, SPECIES)
+    assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
+
+
+def test_a_choice_that_was_interrupted_is_reported(monkeypatch):
+    def interrupted(*given):
+        clock.interrupt()
+
+    monkeypatch.setattr(auto_metric, "choose_learner", interrupted)
+    with pytest.warns(ConvergenceWarning):
+        found = AutoMetric().fit(IRIS, SPECIES)
+    assert found.result_.status is Status.INTERRUPTED
 
 
 def test_omits_candidates_beyond_the_time_limit(monkeypatch):

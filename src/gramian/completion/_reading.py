@@ -47,19 +47,27 @@ ROLES = (
 def plain(X: Any) -> Any:
     """A polars frame as a pandas frame, and a pivot table as triples of its known entries.
 
-    A pivot table has names for both its axes, as `DataFrame.pivot` gives them. One column with an
-    index of two levels, as `groupby` gives it, becomes a frame of three columns.
+    A pivot table has names for both its axes, as `DataFrame.pivot` gives them, or rows with strings
+    as labels, as after reading it from a file. One column with an index of two levels, as `groupby`
+    gives it, becomes a frame of three columns.
     """
     if getattr(getattr(X, "index", None), "nlevels", 1) == 2 and X.size == len(X):
         return X.reset_index()
     if hasattr(X, "to_dict") and hasattr(X, "get_column"):
         columns = {name: X.get_column(name).to_numpy() for name in X.columns}
         return import_module("pandas").DataFrame(columns)
-    if not is_table(X) or X.index.name is None or X.columns.name is None:
+    if not (is_table(X) and _is_pivot(X)):
         return X
     values = real_numbers(X, "ratings")
     rows, cols = np.nonzero(~np.isnan(values))
     return np.asarray(X.index)[rows], np.asarray(X.columns)[cols], values[rows, cols]
+
+
+def _is_pivot(X: Any) -> bool:
+    if X.index.name is not None and X.columns.name is not None:
+        return True
+    labelled = len(X) > 0 and all(isinstance(label, str) for label in X.index)
+    return labelled and rating_columns(X) is None
 
 
 def is_table(X: Any) -> bool:

@@ -6,10 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from gramian.common import clock
 from gramian.common.parameters import TOLERANCE
+from gramian.common.warnings import warn
 from gramian.estimators.candidates import CandidatePath
+from gramian.estimators.fitting import settle
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._choice import Learner, choose_learner
@@ -93,7 +96,10 @@ class AutoMetric(MetricLearner):
         if path is not None:
             self.path_ = path
         self.learner_ = self._fitted(path, X / size, self.classes_[classes], classes)
-        return self._adopt(size)
+        self._adopt(size)
+        if clock.interrupted() and self.result_.status.converged:  # in the choice, not in the fit
+            settle(self, self.result_)
+        return self
 
     def _evidence(self, X: Any, classes: Indices) -> tuple[float, CandidatePath | None]:
         """The root mean square of the samples, and the choice between the learners.
@@ -111,6 +117,11 @@ class AutoMetric(MetricLearner):
         with clock.share(TIME_SHARE):
             plain = self.rank is None
             path = choose_learner(span.X / size, classes[order], aligned, others, plain)
+        if path is None and (self.time_limit is not None or clock.interrupted()):
+            warn(
+                "AutoMetric has compared no learners, for lack of time or of samples: KTA is taken",
+                ConvergenceWarning,
+            )
         return size, path
 
     def _others(self, classes: Indices) -> list[Learner]:
