@@ -833,6 +833,36 @@ def test_rows_that_are_known_or_repeated_are_noted(run, tmp_path, monkeypatch):
     assert "80 rows equal to another row" in again[2]
     once = run("metric", "one.csv", "--label", "class", "--method", "kta", "--no-verdict")
     assert "equal to another row" not in once[2]
+    text = [f"{'ab'[k % 2]},{'pq'[k // 2 % 2]},{'xy'[k % 3 == 0]}" for k in range(40)]
+    Path("text.csv").write_text("\n".join(["a,b,class", *text]))
+    again = run("metric", "text.csv", "--label", "class", "--method", "kta", "--no-verdict")
+    assert "36 rows equal to another row" in again[2]
+
+
+def test_links_by_a_column_that_counts_from_one_need_its_name(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{k + 1},{rng.normal(3 * (k % 2)):.3f},{rng.normal():.3f}" for k in range(40)]
+    Path("points.csv").write_text("\n".join(["no,x,y", *rows]))
+    Path("same.csv").write_text("1,3\n2,4\n5,9\n")
+    Path("apart.csv").write_text("1,2\n3,8\n6,9\n")
+    line = ("cluster", "points.csv", "--clusters", 2, "--must-link", "same.csv", "--no-verdict")
+    line += ("--cannot-link", "apart.csv")
+    message = refused(run, *line)
+    assert "add --id no" in message and "--drop no" in message
+    assert run(*line, "--id", "no")[0] == 0
+    assert run(*line, "--drop", "no")[0] == 0
+
+
+def test_advice_names_options_that_the_command_has(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"u{k % 7},i{3 * k % 11},{1 + k % 5}" for k in range(60)]
+    Path("ratings.csv").write_text("\n".join(["user,item,rating", *rows]))
+    Path("asked.csv").write_text("user,item\nu1,i1\n,i2\n")
+    fit = ("complete", "ratings.csv", "--duplicates", "mean", "--lam", 3, "--no-verdict")
+    assert run(*fit, "--model", "r.gramian")[0] == 0
+    message = refused(run, "predict", "asked.csv", "--model", "r.gramian")
+    assert "1 missing ids" in message and "--missing" not in message
 
 
 def test_minus_one_is_noted_as_unlabelled_by_cluster(run, tmp_path, monkeypatch):

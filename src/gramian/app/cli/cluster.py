@@ -65,7 +65,7 @@ def cluster(
     given = samples(source, unknown=True)
     given.refuse_quantity()
     X, y = given.X, None if source.label is None else given.y
-    links = links_of(must_link, cannot_link, given.names, X.shape[0])
+    links = links_of(must_link, cannot_link, given.names, X.shape[0], given.counter)
     if clusters is not None and clusters > X.shape[0]:
         raise click.UsageError(f"--clusters {clusters}, but there are {X.shape[0]} rows")
     refuse_one_array(out, ["cluster"])

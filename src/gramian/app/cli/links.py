@@ -36,9 +36,16 @@ class _Links:
 
 
 def links_of(
-    must: Path | None, cannot: Path | None, ids: NDArray[Any] | None, rows: int
+    must: Path | None,
+    cannot: Path | None,
+    ids: NDArray[Any] | None,
+    rows: int,
+    counter: str | None = None,
 ) -> dict[str, Pairs | None]:
-    """The pairs of row numbers in the files of --must-link and --cannot-link."""
+    """The pairs of row numbers in the files of --must-link and --cannot-link.
+
+    `counter` is a column that counts the rows from 1: links without a 0 may hold its numbers.
+    """
     place = {} if ids is None else {str(name): row for row, name in enumerate(ids.tolist())}
     files = {"must": must, "cannot": cannot}
     read = {kind: None if file is None else _read(file, place) for kind, file in files.items()}
@@ -47,6 +54,12 @@ def links_of(
         found[f"{kind}_link"] = None if links is None else _pairs(links, kind, ids, place, rows)
         if links is None:
             continue
+        if counter is not None and ids is None and not (links.by_row or (links.cells == "0").any()):
+            raise click.ClickException(
+                f"{links.file} may hold the numbers of rows, from 0, or those of the column "
+                f"{counter!r}, which counts the rows from 1: add --id {counter} for the latter, or "
+                f"--drop {counter} for the former"
+            )
         if links.kinds is None and must == cannot:
             raise click.UsageError(
                 f"{must} is given to --must-link and to --cannot-link, and has no column {KIND!r} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,12 @@ def metric(
             "unknown class: --unknown none makes -1 a class"
         )
     rows, classes = (X, y) if known.all() else (X[known], y[known])
-    keys = _row_bytes(rows)
+    keys = _row_keys(rows)
     copies = keys.size - np.unique(keys).size
     if copies > MAX_COPIES * len(classes):
         note(
             f"{counted(copies, 'row')} equal to another row: errors on held-out rows are too small "
-            "if these are copies of one sample"
+            "if these are copies of one sample, and the nearest of equal rows depend on their order"
         )
     _refuse_names(given, classes)
     if neighbors is not None and not 1 <= neighbors < len(classes):
@@ -146,9 +147,8 @@ def metric(
             if not known.all():
                 others, asked = others[asked != UNKNOWN], asked[asked != UNKNOWN]
             _note_new_classes(test, asked, classes)
-            asked_keys = _row_bytes(others)
-            alike = asked_keys.dtype == keys.dtype  # text in one of the files has no keys
-            known_rows = int(np.isin(asked_keys, keys).sum()) if alike else 0
+            asked_keys = _row_keys(others)
+            known_rows = int(np.isin(asked_keys, keys).sum())
             if known_rows:
                 note(
                     f"{counted(known_rows, 'row')} of {test} also in {file}: the error is too small"
@@ -261,13 +261,15 @@ def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:
     return Pipeline([*steps, ("neighbours", classifier)])
 
 
-def _row_bytes(X: Any) -> NDArray[Any]:
-    """The bytes of each row, equal for equal rows; none for sparse data and text."""
-    dense = np.zeros((0, 1)) if sp.issparse(X) else np.asarray(X)
-    if dense.dtype.kind not in "iufb":
-        dense = np.zeros((0, 1))
-    dense = np.ascontiguousarray(dense, dtype=float)
-    return dense.view(f"V{dense.itemsize * dense.shape[1]}").ravel()
+def _row_keys(X: Any) -> NDArray[Any]:
+    """A number per row, the same for equal rows; none for sparse data."""
+    if sp.issparse(X):
+        return np.zeros(0, dtype=np.uint64)
+    pandas = import_module("pandas")
+    frame = pandas.DataFrame(X)
+    numbers = dict.fromkeys(frame.select_dtypes("number").columns, float)
+    keys: NDArray[Any] = pandas.util.hash_pandas_object(frame.astype(numbers), index=False)
+    return np.asarray(keys)
 
 
 def leave_one_out(X: Any, y: NDArray[Any], k: int) -> float:

@@ -65,7 +65,10 @@ def ratings_of(
         wanted = _by_role(file, header, count)
     else:
         wanted = [str(place) for place in (fitted or (0, 1, 2))[:count]]
-    return read_ratings(file, columns=wanted, format=format, rated=rated)
+    try:
+        return read_ratings(file, columns=wanted, format=format, rated=rated)
+    except ValueError as refusal:  # in its own words: commands with a model have no --missing
+        raise click.ClickException(str(refusal)) from refusal
 
 
 def names_of(columns: Any) -> list[str]:

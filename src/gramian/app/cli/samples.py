@@ -69,6 +69,8 @@ class Samples:
     """The column of --id, and the numbers of the rows if some were left out."""
     encoded: dict[str, str]
     """Columns of text to encode, and what they contain: categories or dates."""
+    counter: str | None = None
+    """A column that was left out because it counts the rows, from 1."""
 
     @property
     def names(self) -> NDArray[Any] | None:
@@ -153,7 +155,7 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     with bad_input():
         check_size(table.X, str(file), least=0.0)
     X, y = with_texts(table, there), table.y
-    X = _without_counts(source, X)
+    X, counts = _without_counts(source, X)
     _note_ids(X, keep)
     _note_codes(X)
     _note_useless(X)
@@ -174,7 +176,8 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
             note(f"nothing is in {listed(empty)}: leave it out with --drop {','.join(empty)}")
     if X.shape[0] < 2:
         raise click.ClickException(f"{file} has one row only, and a model is learned from several")
-    return Samples(source, X, y, table.label or "label", names, kinds)
+    counter = next((name for name, first in counts.items() if first == 1), None)
+    return Samples(source, X, y, table.label or "label", names, kinds, counter)
 
 
 def with_texts(table: Table, order: Sequence[str]) -> Any:
@@ -296,19 +299,26 @@ def _names_rows(source: Source, name: str) -> str | None:
     return "names"
 
 
-def _without_counts(source: Source, X: Any) -> Any:
-    """The frame without columns that count the rows: files are often sorted by class or time."""
+def _without_counts(source: Source, X: Any) -> tuple[Any, dict[str, int]]:
+    """The frame without columns that count the rows, and the first numbers of these.
+
+    Files are often sorted by class or time.
+    """
     if sp.issparse(X) or len(X) < 3:
-        return X
+        return X, {}
     numbers = [name for name in X.select_dtypes("number") if name not in source.keep]
-    counts = [n for n in numbers if X[n].iloc[0] in (0, 1) and (X[n].diff()[1:] == 1).all()]
+    counts = {
+        name: int(X[name].iloc[0])
+        for name in numbers
+        if X[name].iloc[0] in (0, 1) and (X[name].diff()[1:] == 1).all()
+    }
     if not 0 < len(counts) < X.shape[1]:
-        return X
+        return X, {}
     note(
-        f"{source.file}: left out what only counts the rows: {listed(counts)} "
+        f"{source.file}: left out what only counts the rows: {listed(list(counts))} "
         f"(--keep {','.join(map(quote, counts))} keeps it)"
     )
-    return X.drop(columns=counts)
+    return X.drop(columns=list(counts)), counts
 
 
 def _note_ids(X: Any, keep: Collection[str]) -> None:
