@@ -81,7 +81,9 @@ class RatingSession(History[tuple[Rated, ...]]):
             )
         check_is_fitted(self.model)
         self._begin(())
-        self.you = free_name(YOU, {str(user) for user in self.model.row_ids_.tolist()})
+        users = self.model.row_ids_
+        self.you = free_name(YOU, {str(user) for user in users.tolist()})
+        self._id = users.max() + 1 if users.dtype.kind in "iuf" else self.you
         self.items = [str(item) for item in self.model.col_ids_.tolist()]
         known_titles = getattr(self.model, "titles_", None)  # ids and titles, in two columns
         titles = {} if known_titles is None else dict(known_titles.tolist())
@@ -189,10 +191,10 @@ class RatingSession(History[tuple[Rated, ...]]):
         model = self.model
         ids = model.col_ids_
         if not rated:
-            nobody = np.full(len(ids), self.you, dtype=object)
+            nobody = np.full(len(ids), self._id)
             return np.asarray(model.predict((nobody, ids)), dtype=float)
         places = np.array([one.item for one in rated])
-        given = (np.full(len(rated), self.you), ids[places], np.array([one.value for one in rated]))
+        given = (np.full(len(rated), self._id), ids[places], np.array([one.value for one in rated]))
         _, items, values = model.recommend_new(given, len(ids), exclude_seen=False)
         place = {item: k for k, item in enumerate(ids.tolist())}
         found = np.empty(len(ids))
