@@ -119,7 +119,8 @@ class AutoMetric(MetricLearner):
             path = choose_learner(span.X / size, classes[order], aligned, others, plain)
         if path is None and (self.time_limit is not None or clock.interrupted()):
             warn(
-                "AutoMetric has compared no learners, as there was no time or too few samples: KTA is used",
+                "AutoMetric has compared no learners, as there was no time or too few samples: KTA "
+                "is used",
                 ConvergenceWarning,
             )
         return size, path
