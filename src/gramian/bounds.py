@@ -32,10 +32,9 @@ LEAST_TERMS = "sum of the least of its terms"
 CONTRADICTION = "none: a lower bound is above F"
 """Method of a certificate whose bound was refuted: F or its conjugate is wrong, or not convex."""
 
-REFUTED = 1e-9
-"""Smallest distance of a bound above F that rounding cannot explain, relative to |F| + |F(0)|.
-
-Rounding of dual values reaches 1e-12 in the tests, a wrong conjugate 1e-2."""
+VALUE_ROUNDING = 1e-9
+"""Largest difference between F and a bound, or F at the start, that is attributed to rounding;
+relative to the size of F."""
 
 UNKNOWN = Bottom(-np.inf, "")
 """No information about λ_min: only bounds without an eigenvalue apply."""
@@ -161,7 +160,7 @@ def certificate_of(
 
 def is_above(bound: LowerBound, value: float, rounding: float, scale: float) -> bool:
     """Whether a feasible point with F = `value` refutes the bound."""
-    return bound.value > value + rounding + REFUTED * (abs(value) + scale)
+    return bound.value > value + rounding + VALUE_ROUNDING * (abs(value) + scale)
 
 
 def sum_of(certificates: Sequence[Certificate]) -> Certificate:
@@ -237,23 +236,19 @@ def proved_certificate(
     prove = prove and not decided
     # λ_min of the point itself would only be estimated, and must not replace the proved one.
     own = None if problem.order <= EXACT_ORDER else UNKNOWN
-
-    def certificate(bottom: Bottom) -> Certificate:
-        if dual is None or decided:
-            return certify_image(problem, image, bottom=bottom, known=known)
-        below = known_bound(problem, dual, bottom)
-        return certify_image(problem, image, bottom=own, known=below, tol=tol)
-
+    direct = dual is None or decided
     bottom = lowest(
-        objective.gradient(image) if dual is None or decided else objective.dual_operator(dual),
+        objective.gradient(image) if direct else objective.dual_operator(dual),
         wanted=_eigenvalue_tolerance(problem, image, objective.value(image), tol),
         seconds=seconds,
         prove=prove,
         known=image.factor,
         rescale=True,
-        enough=lambda value: certificate(Bottom(value, "")).within(tol),
     )
-    return certificate(bottom), bottom
+    if direct:
+        return certify_image(problem, image, bottom=bottom, known=known), bottom
+    below = known_bound(problem, dual, bottom)
+    return certify_image(problem, image, bottom=own, known=below, tol=tol), bottom
 
 
 def _best_expensive_bound(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.bounds import CONTRADICTION
+from gramian.bounds import CONTRADICTION, VALUE_ROUNDING
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.common.warnings import warn
@@ -17,10 +17,6 @@ from gramian.problem import Problem
 from gramian.result import History, Result, Status
 
 Array = NDArray[np.floating]
-
-VALUE_ROUNDING = 1e-9
-"""Largest increase of F above its start, and decrease below its lower bound, that is attributed to
-rounding; relative to the size of F at the start."""
 
 
 class InconsistentResultWarning(RuntimeWarning):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,6 @@ products are cheap relative to a factorisation, and a good estimate saves one.""
 STEP_GROWTH = 16.0
 """Factor of the distance below the estimate after a failed factorisation."""
 
-BISECTIONS = 8
-"""Steps of the search for the smallest bound that is enough, which it meets to 0.4 %."""
-
 ROUNDING_RTOL = 1e-6
 """Negative eigenvalues up to this fraction of the matrix size may be due to rounding or scaling."""
 
@@ -48,7 +44,6 @@ def lowest(
     prove: bool = True,
     known: Array | None = None,
     rescale: bool = False,
-    enough: Callable[[float], bool] | None = None,
 ) -> Bottom:
     """A lower bound on λ_min, proved if time and memory allow it.
 
@@ -61,7 +56,6 @@ def lowest(
     prove : if False, the bound is an estimate beyond order 1500.
     known : columns on whose span the matrix is near 0, as ∇F is on L; an estimate deflates them.
     rescale : whether to attempt a proof of 0 in other coordinates if rounding prevents one.
-    enough : whether a proved bound need not be improved; by default only its accuracy decides.
     """
     seconds = min(seconds, clock.left())
     deadline = clock.now() + seconds
@@ -90,7 +84,7 @@ def lowest(
         matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False,
         known=known,
     )  # fmt: skip
-    return _proved(matrix, form, guess, wanted, deadline, enough)
+    return _proved(matrix, form, guess, wanted, deadline)
 
 
 def _rescaled(matrix: Any, found: Bottom) -> Bottom:
@@ -127,19 +121,11 @@ def _of_blocks(
     return estimated(matrix, accuracy, deadline=deadline, start=start)
 
 
-def _proved(
-    matrix: Any,
-    form: Form,
-    guess: Bottom,
-    wanted: float,
-    deadline: float,
-    enough: Callable[[float], bool] | None = None,
-) -> Bottom:
+def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: float) -> Bottom:
     """The bound of the first shift that a factorisation proves, improved if it is too low.
 
     The first shift is just below the probable λ_min, the second also below the guess, which
-    includes the residual of Lanczos. If the first is not `enough`, the smallest that is, and that
-    the Rayleigh quotient of the guess permits, is tried before it.
+    includes the residual of Lanczos.
     """
     low, vector = float(guess.value), guess.vector
     assert vector is not None
@@ -147,9 +133,6 @@ def _proved(
     seen = float(vector @ (matrix @ vector))
     wanted = max(wanted, form.resolution(host(vector), top))
     step, shift, proof = max(wanted, NEGATIVE_RTOL * max(0.0, -top)), top, None
-    closing = None if enough is None else _least_enough(top - step, seen, enough)
-    if closing is not None and form.above(closing).definite:
-        return Bottom(closing, form.how, vector=vector)
     for _ in range(MAX_FACTORISATIONS):
         shift = top - step
         proof = form.above(shift)
@@ -160,7 +143,6 @@ def _proved(
         return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)
     near = seen - shift <= MAX_IN_WANTED * max(wanted, NEGATIVE_RTOL * max(0.0, -seen))
-    near = near or (enough is not None and enough(shift))
     if near or proof.solve is None or clock.passed(deadline):
         return first
     value, vector = form.next_to(shift, proof.solve)
@@ -168,16 +150,6 @@ def _proved(
     if sharper > shift and form.above(sharper).definite:
         shift = sharper
     return Bottom(shift, form.how, vector=vector)
-
-
-def _least_enough(low: float, high: float, enough: Callable[[float], bool]) -> float | None:
-    """Nearly the smallest bound that is enough; None if `low` is, or if `high` is not."""
-    if enough(low) or not enough(high):
-        return None
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def _dense_is_quicker(form: Form | None, matrix: Any) -> bool:
