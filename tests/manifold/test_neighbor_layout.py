@@ -15,6 +15,7 @@ from gramian.arrays.places import HOST
 from gramian.common import clock
 from gramian.graph import Graph
 from gramian.manifold import MVU, NeighborLayout
+from gramian.manifold import neighbor_layout as neighbor_layout_module
 from gramian.manifold.neighbor_layout import (
     NEAR,
     PUSHED,
@@ -279,3 +280,19 @@ def test_gaps_in_classes_are_unknown(gap):
     expected = layout.fit_transform(points, np.where(classes == 2, -1, classes))
     named = [gap if c == 2 else int(c) for c in classes]
     np.testing.assert_array_equal(layout.fit_transform(points, named), expected)
+
+
+def test_the_rows_that_decide_on_normalisation_do_not_depend_on_their_order(monkeypatch):
+    rng = np.random.default_rng(0)
+    counts = sp.csr_array(rng.poisson(0.05, (200, 60)).astype(float))
+    compared = []
+
+    def recorded(X, k):
+        compared.append(sorted(map(tuple, X.toarray().tolist())))
+        return 1
+
+    monkeypatch.setattr(neighbor_layout_module, "_largest_hub", recorded)
+    monkeypatch.setattr(neighbor_layout_module, "COMPARED", 40)
+    for order in (np.arange(200), rng.permutation(200)):
+        hub_of_counts(counts[order], 5)
+    assert len(compared[0]) == 40 and compared[0] == compared[2]

@@ -319,7 +319,7 @@ def hub_of_counts(X: Any, k: int) -> bool:
     if np.count_nonzero(values) > SPARSE * size or np.min(values, initial=0) < 0:
         return False
     rows = np.linspace(0, X.shape[0] - 1, min(COMPARED, X.shape[0])).astype(np.intp)
-    some = sp.csr_array(X)[rows]
+    some = sp.csr_array(X)[canonical_order(X)[rows]]
     return _largest_hub(some, k) > max(CROWDED * k, 2 * _largest_hub(normalize(some), k))
 
 
