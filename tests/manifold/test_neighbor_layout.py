@@ -1,4 +1,4 @@
-"""The layout for looking at data: what comes apart, what is proved of it, where new samples go."""
+"""Maps of `NeighborLayout`: separation of clusters, certificates, and places of new samples."""
 
 import time
 
