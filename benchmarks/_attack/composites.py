@@ -13,6 +13,7 @@ from benchmarks._attack.formulas import (
     LD,
     Formula,
     Term,
+    difference_sizes,
     entries,
     extended,
     margins,
@@ -53,9 +54,11 @@ def _map(dice: Dice, name: str, n: int, units: np.ndarray) -> tuple[LinearMap, T
     wide = extended(np.eye(points) if X is None else X)
     map = inner if X is None else Congruence(inner, sp.csr_array(X) if dice.chance(0.2) else X)
     if name == "distances":
-        return map, Term(Squares(), sample_distances(wide, *rows.T))
+        sizes = difference_sizes(wide, (rows[:, 0], rows[:, 1]))
+        return map, Term(Squares(), sample_distances(wide, *rows.T), sizes)
     if name == "triplets":
-        return map, Term(Squares(), margins(wide, rows))
+        i, j, l = rows.T
+        return map, Term(Squares(), margins(wide, rows), difference_sizes(wide, (i, l), (i, j)))
     forms = entries(*rows.T)
     return map, Term(Squares(), lambda V: forms(wide @ V), lambda V: forms(abs(wide) @ V))
 

@@ -18,9 +18,11 @@ Forms = Callable[[np.ndarray], np.ndarray]
 """V of shape (n, r) ↦ the numbers vᵀA_e v, of shape (p, r)."""
 
 TERMS, INSIDE, SQUARES = 1e-9, 1e-12, 1e-14
+PRODUCTS = 1e-15 / INSIDE
 TINY = 1e-290
 WIDE, SLICED, SLICES = 100_000, 10**8, 3
-"""Allowed rounding: of the terms of F, of what cancels within a term, and where it is squared.
+"""Allowed rounding: of the terms of F, of what cancels within a term, where it is squared, and of
+a product with a sample in multiples of `INSIDE`.
 
 Below `TINY` numbers lose their digits. Above `WIDE` entries absolute values are kept in float64,
 above `SLICED` multiplications a product is made of slices.
@@ -230,6 +232,16 @@ def margins(X: Any, triplets: np.ndarray) -> Forms:
     i, j, l = triplets.T
     far, near = sample_distances(X, i, l), sample_distances(X, i, j)
     return lambda V: np.hstack([far(V), -near(V)])
+
+
+def difference_sizes(X: Any, *pairs: tuple[np.ndarray, np.ndarray]) -> Forms:
+    """The sizes of ((x_i − x_j)ᵀv)², with what it loses if x_iᵀv and x_jᵀv are rounded first."""
+    X = extended(X)
+    apart = [abs(X[i] - X[j]) for i, j in pairs]
+    far = [abs(X[i]) + abs(X[j]) for i, j in pairs]
+    return lambda V: np.hstack(
+        [(D @ V) * (D @ V + PRODUCTS * (A @ V)) for D, A in zip(apart, far, strict=True)]
+    )
 
 
 def stacked(*parts: Forms) -> Forms:
