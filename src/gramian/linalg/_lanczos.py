@@ -79,15 +79,15 @@ class LanczosBasis:
         rest = image - along * known[-1, :]
         if self.betas:
             rest -= self.betas[-1] * known[-2, :]
-        due = known
+        near = known if self._drift is None else known[-2:]
+        rest -= (near @ rest) @ near  # the remaining components are rounding errors
+        alpha, square = numbers(along, rest @ rest)
         if self._drift is not None:
-            alpha, square = numbers(along, rest @ rest)
             self._scale = max(self._scale, abs(alpha), math.sqrt(square))
             level = self._precision * self._scale
-            if not self._drift.is_due([*self.alphas, alpha], self.betas, math.sqrt(square), level):
-                due = known[-2:, :]
-        rest -= (due @ rest) @ due  # the remaining components are rounding errors
-        alpha, square = numbers(along, rest @ rest)
+            if self._drift.is_due([*self.alphas, alpha], self.betas, math.sqrt(square), level):
+                rest -= (known @ rest) @ known
+                (square,) = numbers(rest @ rest)
         if not math.isfinite(alpha + square):
             raise FloatingPointError("the operator returned NaN or infinite values")
         beta = math.sqrt(square)
