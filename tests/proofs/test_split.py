@@ -91,14 +91,18 @@ def test_given_start_does_not_replace_random_starts():
 
 
 @pytest.mark.parametrize("seed", [3, slow(4)])
-def test_proof_with_known_columns_needs_one_factorisation(seed, monkeypatch):
-    """After any number of Lanczos products on the complement."""
+@pytest.mark.parametrize("spare", [0, 3])
+def test_proof_with_known_columns_needs_one_factorisation(seed, spare, monkeypatch):
+    """After any number of Lanczos products on the complement, also with spare columns of noise."""
     rng = np.random.default_rng(seed)
-    G, Q, least = gradient_of_low_rank(1600, 12, rng, least=1e-4)
+    G, Q, least = gradient_of_low_rank(400, 12, rng, least=1e-4)
+    noise = 1e-3 * rng.standard_normal((400, spare)) / 20
+    monkeypatch.setattr("gramian.proofs.search.EXACT_ORDER", 100)
     tried = []
     above = DenseForm.above
     monkeypatch.setattr(DenseForm, "above", lambda self, t: tried.append(t) or above(self, t))
-    found = proofs.lowest(operator(0.5 * (G + G.T)), wanted=1e-6, known=Q)
+    known = np.hstack([Q, noise])
+    found = proofs.lowest(operator(0.5 * (G + G.T)), wanted=1e-6, known=known)
     assert found.proved and len(tried) == 1
     assert -1e-5 < found.value <= least
 

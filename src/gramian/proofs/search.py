@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -122,34 +123,46 @@ def _of_blocks(
 
 
 def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: float) -> Bottom:
-    """The bound of the first shift that a factorisation proves, improved if it is too low.
-
-    The first shift is just below the probable λ_min, the second also below the guess, which
-    includes the residual of Lanczos.
-    """
-    low, vector = float(guess.value), guess.vector
-    assert vector is not None
-    top = low if guess.hope is None else max(low, guess.hope)
+    """The bound of the first shift that a factorisation proves, improved if it is too low."""
+    assert guess.vector is not None
+    vector = guess.vector
     seen = float(vector @ (matrix @ vector))
-    wanted = max(wanted, form.resolution(host(vector), top))
-    step, shift, proof = max(wanted, NEGATIVE_RTOL * max(0.0, -top)), top, None
-    for _ in range(MAX_FACTORISATIONS):
-        shift = top - step
+    wanted = max(wanted, form.resolution(host(vector), _probable(guess)))
+    near = seen - MAX_IN_WANTED * max(wanted, NEGATIVE_RTOL * max(0.0, -seen))
+    for shift in _shifts(matrix, guess, near, wanted):
         proof = form.above(shift)
         if proof.definite or clock.passed(deadline):
             break
-        step = max(STEP_GROWTH * step, top - low + step, 1e-13 * typical_size(matrix))
-    if proof is None or not proof.definite:  # the guess is refuted: no bound is known
+    if not proof.definite:  # the guess is refuted: no bound is known
         return Bottom(-np.inf, form.how, vector=vector)
-    first = Bottom(shift, form.how, vector=vector)
-    near = seen - shift <= MAX_IN_WANTED * max(wanted, NEGATIVE_RTOL * max(0.0, -seen))
-    if near or proof.solve is None or clock.passed(deadline):
-        return first
-    value, vector = form.next_to(shift, proof.solve)
+    if shift >= near or proof.solve is None or clock.passed(deadline):
+        return Bottom(shift, form.how, vector=vector)
+    value, better = form.next_to(shift, proof.solve)
     sharper = value - max(wanted, NEGATIVE_RTOL * max(0.0, -value))
     if sharper > shift and form.above(sharper).definite:
         shift = sharper
-    return Bottom(shift, form.how, vector=vector)
+    return Bottom(shift, form.how, vector=better)
+
+
+def _probable(guess: Bottom) -> float:
+    """The probable λ_min."""
+    return guess.value if guess.hope is None else max(guess.value, guess.hope)
+
+
+def _shifts(matrix: Any, guess: Bottom, near: float, wanted: float) -> Iterator[float]:
+    """The shifts to prove in turn.
+
+    They begin just below the probable λ_min. The second is also below the guess, which includes the
+    residual of Lanczos. An eigenvector in the known span is accurate, but `hope` assumes that the
+    most unfavourable vector outside is coupled to it: `near`, just below its value, comes first.
+    """
+    top = _probable(guess)
+    step = max(wanted, NEGATIVE_RTOL * max(0.0, -top))
+    if guess.hope is not None and near > top - step:
+        yield near
+    for _ in range(MAX_FACTORISATIONS):
+        yield top - step
+        step = max(STEP_GROWTH * step, top - guess.value + step, 1e-13 * typical_size(matrix))
 
 
 def _dense_is_quicker(form: Form | None, matrix: Any) -> bool:
