@@ -120,6 +120,9 @@ def test_warns_of_fewer_clusters_than_classes():
         assert NPKL(n_clusters=2).fit(X, PARTIAL).n_clusters_ == 2
     with pytest.warns(UserWarning, match="n_clusters=1, but there are cannot-links"):
         NPKL(n_clusters=1).fit(X, cannot_link=[[0, 1]])
+    apart = [[a, b] for a in range(4) for b in range(a)]
+    with pytest.warns(UserWarning, match="n_clusters=3, but .* between each two of 0, 1, 2, 3: no"):
+        NPKL(n_clusters=3, tol=0.1).fit(X, cannot_link=apart)
     unknown = NPKL().fit(X, np.full(45, -1), must_link=[[0, 3]])
     assert unknown.n_clusters_ is None
 

@@ -16,6 +16,7 @@ from gramian.common import clock
 from gramian.common.parameters import whole_number
 from gramian.common.warnings import warn
 from gramian.completion._items import Blend
+from gramian.completion._ratings import other_kind
 from gramian.completion._reading import are_names, gather, is_table, pair_columns, plain
 from gramian.completion._stored import StoredRows
 
