@@ -231,6 +231,8 @@ class _Loop:
         except clock.TimeUpError:
             return Status.TIME_LIMIT
         except KeyboardInterrupt:
+            if clock.interrupted():  # the second one of a fit
+                raise
             return Status.INTERRUPTED
         except CallbackError as error:
             raise error.cause from None
