@@ -131,8 +131,8 @@ def reason_of(reason: OSError) -> str:
 def _near(path: Path) -> str | None:
     """The file in the same folder with the most similar name."""
     try:
-        others = [other.name for other in path.parent.iterdir()]
+        others = {other.stem.lower(): other.name for other in path.parent.iterdir()}
     except OSError:
         return None
-    found = get_close_matches(path.name, others, n=1)
-    return str(path.with_name(found[0])) if found and path.name else None
+    found = get_close_matches(path.stem.lower(), others, n=1, cutoff=0.7)
+    return str(path.with_name(others[found[0]])) if found and path.name else None
