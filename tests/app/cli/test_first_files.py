@@ -770,5 +770,5 @@ def test_a_fitted_column_is_kept_if_it_counts_the_rows_of_the_test_file(run, fol
 
 
 def test_missing_files_are_reported_alike(run, folder):
-    for line in (("info", "no.gramian"), ("info", "no.csv"), ("report", "no.gramian")):
+    for line in (("info", "no.gramian"), ("info", "gone.csv"), ("report", "no.gramian")):
         assert "there is no such file or folder; check the name" in refused(run, *line)

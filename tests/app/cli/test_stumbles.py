@@ -504,12 +504,12 @@ def test_names_of_rows_are_no_categories(run, machines):
 
 def test_a_text_among_numbers_does_not_make_categories(run, machines):
     machines["RPM"] = ["off" if k == 3 else str(1500 + k) for k in range(60)]
-    machines["price"] = [f"${1000 + k:,}.50" for k in range(60)]
+    machines["price"] = [f"{'$€'[k % 2]}{1000 + k:,}.50" for k in range(60)]
     machines.to_csv("machines.csv", index=False)
     line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID")
     sentence = refused(run, *line, "--encode", "all")
     assert "'RPM' has 'off' in line 5 (most of its cells are numbers: leave such cells" in sentence
-    assert "'price' has '$1,000.50' in line 2 (write its numbers without signs" in sentence
+    assert "'price' has '$1,000.50' in line 2 (write its numbers in one unit" in sentence
 
 
 def test_missing_cells_are_reported_with_their_lines(run, machines):
@@ -622,16 +622,20 @@ def test_rejects_free_text_as_categories(run, machines):
     )
 
 
-def test_rows_without_a_label_are_left_out_as_asked(run, machines):
+def test_rows_without_a_label_are_left_out_with_a_note(run, machines):
     frame = pd.read_csv("flowers.csv").assign(number=np.arange(150) % 3)
     frame = frame.drop(columns="species").astype({"number": object})
     frame.loc[[4, 9], "number"] = None
     frame.to_csv("some.csv", index=False)
-    line = ("metric", "some.csv", "--label", "number", "--no-verdict")
-    assert "2 missing cells, the first in line 6" in (said := refused(run, *line))
-    assert said.endswith("--missing drop")
-    facts = answer(run, *line, "--missing", "drop", "--out", "o.csv")
-    assert facts["samples"] == 148 and set(pd.read_csv("o.csv")["number"]) == {0, 1, 2}
+    frame.iloc[::2].to_csv("test.csv", index=False)
+    line = ("metric", "some.csv", "--label", "number", "--no-verdict", "--method", "kta")
+    status, out, err = run(*line, "--test", "test.csv", "--out", "o.csv", "--json")
+    assert status == 0 and "2 rows without a label in 'number' left out" in err
+    facts, found = json.loads(out), pd.read_csv("o.csv")
+    assert facts["samples"] == 148 and facts["held_out"]["held_out"] == 74
+    assert set(found["number"]) == {0, 1, 2} and not {4, 9} & set(found["row"])
+    frame.assign(number=None).to_csv("some.csv", index=False)
+    assert "the label column 'number' is empty" in refused(run, *line)
 
 
 def test_a_marker_of_missing_values_is_reported_with_decimal_commas(run, folder):

@@ -149,7 +149,7 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     keep = by_name(file, header, columns_in(source.keep, there))
     source = replace(source, drop=columns_in(source.drop, there), encode=encode, keep=keep)
     source = _without_row_names(source, header)
-    table = read_with_texts(source, unknown or missing == "drop")
+    table = read_with_texts(source)
     names = {} if source.ids is None else {source.ids: read_column(file, source.ids, source.format)}
     kinds = {name: kind_of(source, name, cells) for name, cells in table.texts.items()}
     with bad_input():
@@ -160,8 +160,12 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     _note_codes(X)
     _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
+    if y is not None and not unknown:
+        known = has_label(y)
+        names = rows_left(known, names, there, f"without a label in {table.label!r}")
+        X, y = (X, y) if known.all() else _labelled(table, X, y, known)
     if missing == "drop":
-        whole = whole_rows(X, None if unknown else y)
+        whole = whole_rows(X)
         _note_gaps(X, whole)
         X, names = X[whole], rows_left(whole, names, there)
         y = None if y is None else settled(file, y[whole])
@@ -196,21 +200,34 @@ def filled_categories(X: Any, columns: Sequence[str]) -> Any:
     return X.assign(**{name: X[name].fillna("") for name in columns}) if columns else X
 
 
-def whole_rows(X: Any, y: NDArray[Any] | None) -> NDArray[np.bool_]:
-    """Which rows have all their cells, and their label."""
-    whole = np.ones(X.shape[0], dtype=bool) if sp.issparse(X) else ~X.isna().to_numpy().any(axis=1)
-    return whole if y is None else whole & has_label(y)
+def _labelled(
+    table: Table, X: Any, y: NDArray[Any], known: NDArray[np.bool_]
+) -> tuple[Any, NDArray[Any]]:
+    """The rows that have a label."""
+    if not known.any():
+        raise click.ClickException(f"{table.source}: the label column {table.label!r} is empty")
+    return X[known], settled(table.source, y[known])
+
+
+def whole_rows(X: Any) -> NDArray[np.bool_]:
+    """Which rows have all their cells."""
+    return np.ones(X.shape[0], dtype=bool) if sp.issparse(X) else ~X.isna().to_numpy().any(axis=1)
 
 
 def rows_left(
-    whole: NDArray[np.bool_], names: dict[str, NDArray[Any]], taken: Collection[str]
+    left: NDArray[np.bool_],
+    names: dict[str, NDArray[Any]],
+    taken: Collection[str],
+    what: str = "with missing cells",
 ) -> dict[str, NDArray[Any]]:
     """The names of the rows that are left, and their numbers if others are left out."""
-    if whole.all():
+    if left.all():
         return names
-    note(f"{counted(int((~whole).sum()), 'row')} with missing cells left out")
-    numbers = {free(ROW, {*taken, *names}): np.flatnonzero(whole)}
-    return {**{name: values[whole] for name, values in names.items()}, **numbers}
+    note(f"{counted(int((~left).sum()), 'row')} {what} left out")
+    names = {name: values[left] for name, values in names.items()}
+    numbered = next((name for name in names if name.rstrip("_") == ROW and name not in taken), None)
+    numbers = {} if numbered else {free(ROW, {*taken, *names}): np.flatnonzero(left)}
+    return {**names, **numbers}
 
 
 def _note_gaps(X: Any, whole: NDArray[np.bool_]) -> None:

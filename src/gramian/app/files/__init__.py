@@ -1,6 +1,6 @@
 """Read and write tables, pairs, ratings and matrices; no file can run code.
 
-CSV, TSV and JSON lines, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
+CSV, TSV, JSON lines and ARFF, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
 text formats may be gzipped.
 """
 
