@@ -19,12 +19,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+
+from gramian.common.signals import undisturbed
+
+with undisturbed():
+    import numba
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
 
 AHEAD, CACHE_LINE = 16, 64
 """Pairs or entries by which rows are prefetched ahead of their use, and bytes of a cache line."""
@@ -34,15 +38,17 @@ ROOM = 2048
 
 
 def compiled(function: Callable[..., Any], *flags: str, **more: Any) -> Callable[..., Any]:
-    """`numba.njit`, with an on-disk cache if one can be written.
+    """`numba.njit`, with an on-disk cache if one can be written; Ctrl-C waits for a compilation.
 
     `flags` are additional ``fastmath`` flags, `more` further options.
     """
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, "nogil": True, **more}
     try:
-        return numba.njit(cache=True, **options)(function)
+        kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable folder for its cache
-        return numba.njit(**options)(function)
+        kernel = numba.njit(**options)(function)
+    kernel.compile = undisturbed()(kernel.compile)
+    return kernel
 
 
 def is_compiled(kernel: Any) -> bool:

@@ -170,6 +170,29 @@ def real_numbers(values: Any, name: str) -> Array:
     raise ValueError(f"{name} must hold real numbers, got {found}")
 
 
+def integers(values: Any, name: str) -> NDArray[np.integer]:
+    """An array of integers, converted from floats, objects or digits; ValueError for others."""
+    refuse_masked(values, name)
+    array = np.asarray(values)
+    if array.dtype.kind in "iu":
+        return array
+    try:
+        numbers = array.astype(np.float64) if array.dtype.kind in "fOUS" else np.full(1, np.nan)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.full(1, np.nan)
+    if np.all(np.isfinite(numbers)) and np.array_equal(numbers, np.round(numbers)):
+        return numbers.astype(np.int64)
+    wrong = (one for one in array.ravel().tolist() if not _is_whole(one))
+    raise ValueError(f"{name} must be integers, got {next(wrong, array.dtype)!r}")
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and float(value).is_integer()
+    except (TypeError, ValueError):
+        return False
+
+
 def class_indices(y: ArrayLike, name: str = "y") -> tuple[NDArray[Any], NDArray[np.integer]]:
     """The sorted distinct labels, and the label index of each sample; none may be missing."""
     refuse_odd_labels(y, name)
