@@ -95,7 +95,7 @@ def test_other_constraints_have_no_corner():
     ):
         problem = gm.Problem(objective, constraints=constraint)
         assert Model.of(problem).corner is None
-        with pytest.raises(ValueError, match="fix a corner of M"):
+        with pytest.raises(ValueError, match="fix a block of M"):
             gm.minimize(problem, "anchored-newton")
     started = gm.minimize(free, "anchored-newton", init=np.eye(4), rank=4, tol=1e-6)
     assert started.value <= 1e-10

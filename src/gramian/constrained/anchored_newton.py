@@ -1,19 +1,19 @@
-"""Newton's method on the free rows of a factor with a fixed corner.
+"""Newton's method on the free rows of a factor of M with a fixed principal block ("corner").
 
     L = [R 0; X V],   F(L) = Σ_e φ_e(z_e),   z_e = ⟨A_e, LLᵀ⟩,   w = φ'(z),   Ω = (Σ_e w_e A_e)_free
     (JᵀDJ + 2 Ω ⊗ I + λI) s = −∇F,   J = ∂z/∂(X, V),   D = diag φ''(z)
     s ← −(…)⁻¹(∇F + JᵀD q(s)),   q(s) = ⟨A_e, ssᵀ⟩, the change of z in addition to Js
 
-The last line is repeated a few times with the same factorisation while F decreases: valleys of F
-are curved, and z is quadratic (the geodesic acceleration of Transtrum and Sethna 2012 is one
-repetition). λ increases until the pivots are positive and F decreases, and decreases after a step
-as far as the decrease ϱ of F, relative to the predicted one, allows (Nielsen 1999):
+The last line corrects for the curvature of z, which is quadratic in the factor. It is repeated a
+few times with the same factorisation while F decreases (one repetition is the geodesic acceleration
+of Transtrum and Sethna 2012). λ increases until the pivots are positive and F decreases. After a
+step λ is updated by ϱ, the ratio of the actual to the predicted decrease of F (Nielsen 1999):
 
     λ ← λ max(1/3, 1 − (2ϱ − 1)³) if ϱ > 0,   otherwise λ ← νλ,   ν = 2, 4, 8, …
 
-The start is harmonic: every free row is the mean of the points it is measured
-from, with the corner fixed (Tutte 1963); the additional columns V are random, since F has fewer
-local minima in more dimensions. If F decreases by a small fraction of the remaining gap, a column
+The start is harmonic: every free row is the mean of the rows to which its distances are measured,
+with the corner fixed (Tutte 1963). The additional columns V are random, because F has fewer local
+minima in more dimensions. If F decreases by only a small fraction of the remaining gap, a column
 along an eigenvector of a negative eigenvalue of Ω is added. The elimination order is computed once.
 """
 
@@ -41,17 +41,18 @@ FIRST_DAMPING = 1e-3
 """Initial λ, relative to the diagonal of the Hessian."""
 
 MAX_FACTORISATIONS, MAX_CORRECTIONS, MAX_NEWTON_STEPS, STEPS_PER_POINT = 40, 5, 2000, 5
-"""Maximum number of factorisations per step, of corrections for curvature, of steps, and number of
-steps between two points that are yielded."""
+"""Maximum numbers of factorisations per step, of curvature corrections per factorisation and of
+steps; number of steps between two points that are yielded."""
 
 MIN_DECREASE_PER_GAP = 0.02
-"""Decrease of F between two such points, relative to the gap, below which a column is added."""
+"""A column is added if F decreases by less than this fraction of the gap between two yielded
+points."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why the method does not accept a problem; None if it does."""
+    """The reason why the method does not accept a problem; None if it accepts it."""
     if model.corner is None:
-        return "it takes a sum of losses of sparse ⟨A_e, M⟩ and constraints that fix a corner of M"
+        return "it needs a sum of losses of sparse ⟨A_e, M⟩ and constraints that fix a block of M"
     return None
 
 
@@ -64,9 +65,9 @@ def anchored_newton(
     *,
     columns: int = 3,
 ) -> Iterator[Candidate]:
-    """Steps from the harmonic start with `columns` columns V, or from a given factor.
+    """Yield points from the harmonic start with `columns` columns V, or from a given factor.
 
-    Columns are added if they decrease F.
+    The number of columns increases during the run if an additional column decreases F.
     """
     corner = model.corner
     assert corner is not None
@@ -90,7 +91,7 @@ def anchored_newton(
 
 
 class _Newton:
-    """The steps, with λ kept between them."""
+    """Newton steps; λ is carried over from one step to the next."""
 
     def __init__(self, corner: Corner) -> None:
         self.corner, self.damping = corner, 0.0
@@ -104,7 +105,7 @@ class _Newton:
         self.place = place[corner.free]
 
     def _elimination(self) -> Array:
-        """The position of every free row in an order with little fill-in."""
+        """The position of every free row in an elimination order with little fill-in."""
         free = self.corner.free
         pattern = abs(self.corner.adjoint(np.ones(self.corner.measured)))[free][:, free]
         sums = np.asarray(pattern.sum(axis=1)).ravel()
@@ -112,18 +113,19 @@ class _Newton:
         return np.asarray(splu(shifted, **SYMMETRIC).perm_c)
 
     def start(self, extra: int, rng: np.random.Generator) -> Array:
-        """X harmonic, V of the size of a measured distance."""
+        """The start: X harmonic; rows of V random, about as long as typical errors of distances."""
         corner = self.corner
         d, free = corner.held.size, corner.free
         equal = corner.adjoint(np.ones(corner.measured))
         inside = sp.csc_array(equal[free][:, free])
         size = float(np.max(np.abs(inside.diagonal()), initial=0.0)) or 1.0
-        ridge = ZERO * size * sp.eye_array(free.size)  # for rows not connected to the corner
+        # The ridge is for rows that are not connected to the corner.
+        ridge = ZERO * size * sp.eye_array(free.size)
         across = equal[free][:, corner.held].toarray()
         L = np.zeros((corner.order, d + extra))
         L[corner.held, :d] = corner.root
         L[free, :d] = -splu(sp.csc_array(inside + ridge)).solve(across) @ corner.root
-        # If all distances are short, so are those of the mean positions.
+        # Errors of the squared distances between mean positions.
         off = np.abs(corner.image(L) - np.broadcast_to(corner.loss.centre, corner.measured))
         length = np.sqrt(float(np.median(off)))
         L[free, d:] = length / np.sqrt(max(extra, 1)) * rng.standard_normal((free.size, extra))
@@ -163,7 +165,7 @@ class _Newton:
         return L, value
 
     def _wide(self, s: Array, L: Array) -> Array:
-        """The unknowns as a change of the factor, 0 in the corner."""
+        """The vector s of unknowns as a change of L, with rows of zeros in the corner."""
         change = np.zeros_like(L)
         change[self.corner.free] = s.reshape(-1, L.shape[1])[self.place]
         return change
@@ -184,7 +186,7 @@ class _Newton:
 
 
 def _definite(H: sp.csc_array) -> Any:
-    """LU in the given order; None if a pivot is not positive."""
+    """LU factorisation in the given order; None if a pivot is not positive."""
     try:
         lu = splu(H, **{**SYMMETRIC, "permc_spec": "NATURAL"})
     except RuntimeError:  # exactly singular
@@ -195,7 +197,7 @@ def _definite(H: sp.csc_array) -> Any:
 
 
 def _held(corner: Corner, factor: Array) -> Array:
-    """A factor with the same free part whose corner is R: LQ for the Q that rotates L_K to it."""
+    """The factor LQ with the rotation Q that maps the fixed rows of L to R, these rows set to R."""
     d = corner.held.size
     wide = np.hstack([factor, np.zeros((factor.shape[0], max(0, d - factor.shape[1])))])
     U, _, Vt = np.linalg.svd(wide[corner.held].T @ corner.root)

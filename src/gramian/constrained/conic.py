@@ -37,7 +37,7 @@ MIN_MARGIN = 10 * CLARABEL_TOLERANCE
 def refusal(model: Model) -> str | None:
     """Why Clarabel does not accept a problem; None if it does."""
     if model.linear is None:
-        return "it takes a linear objective ⟨C, M⟩ only"
+        return "it needs a linear objective ⟨C, M⟩"
     if not installed():
         return "the package clarabel is missing: pip install 'gramian[conic]'"
     if not is_small(model):

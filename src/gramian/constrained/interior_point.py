@@ -73,7 +73,7 @@ multipliers is yielded, since they may be repaired."""
 def refusal(model: Model) -> str | None:
     """Why the method does not accept a problem; None if it does."""
     if model.linear is None:
-        return "it takes a linear objective ⟨C, M⟩ only"
+        return "it needs a linear objective ⟨C, M⟩"
     if model.rows is None:
         return "it needs the matrices of the rows"
     work, numbers = _work(model)

@@ -42,7 +42,7 @@ class Method(NamedTuple):
 
 def _dense_and_linear(model: Model) -> str | None:
     if model.linear is None:
-        return "it takes a linear objective ⟨C, M⟩ only"
+        return "it needs a linear objective ⟨C, M⟩"
     if model.order > DENSE_ORDER or model.rows is None:
         return f"it holds M as a dense matrix, of order {DENSE_ORDER} at most"
     return None

@@ -54,12 +54,12 @@ EQUAL_VECTORS_RATIO = 1e-6
 def refusal(model: Model) -> str | None:
     """Why the method does not accept a problem; None if it does."""
     if model.linear is None or not all(isinstance(m, PairDistances) for m in model.bounds.map.maps):
-        return "it takes distances with a linear objective ⟨C, M⟩ only"
+        return "it needs constraints on distances only, and a linear objective ⟨C, M⟩"
     if model.order > MAX_POINTS or model.bounds.size > MAX_EDGES:
-        return f"it takes {MAX_POINTS} points and {MAX_EDGES} edges at most"
+        return f"it accepts at most {MAX_POINTS} points and {MAX_EDGES} edges"
     lower, upper = model.bounds.lower, model.bounds.upper
     if not np.array_equal(lower, upper) or not np.all(lower > 0) or len(model.blocks) > 1:
-        return "it takes given distances above 0 along a connected graph"
+        return "it needs fixed distances above 0 along a connected graph"
     ones = np.ones((model.order, 1))
     sums = model.linear @ ones
     level = float(np.mean(sums))

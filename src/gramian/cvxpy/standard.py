@@ -1,16 +1,17 @@
 """Conversion of CVXPY's conic form to a problem in M, elimination of variables, and the inverse.
 
 CVXPY passes  min c·x  subject to  Ax + s = b,  s ∈ zero cone × nonnegative × semidefinite,
-with x free: a PSD variable is an affine slack of n² free variables. There are two conversions to
+with x free. CVXPY writes a PSD variable as n² free variables whose affine slack is in the cone.
+There are two conversions to
 
     min κ·v + φ·f   subject to   Gv + Hf = h,   v in the cones, f free:
 
-- *direct*: v = s. If a row of a cone contains a single entry of x, that x is replaced by the
-  slack; other x are f.
-- *dual*: v = z, the multipliers of the cones, f those of the equations, and Aᵀz = −c: for matrix
-  inequalities in few variables.
+- *direct*: v = s. If a row of a cone contains a single entry of x, the slack replaces that entry;
+  the other entries of x are f.
+- *dual*: v are the multipliers of the cones and f those of the equations, with Aᵀ(f; v) = −c. It is
+  smaller for matrix inequalities in few variables.
 
-The form with fewer rows is used. The f are eliminated by a QR decomposition of H.
+The form with fewer rows is used. The free variables f are eliminated by a QR decomposition of H.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
 MAX_ELIMINATED = 40_000_000
-"""Largest number of elements of H for a dense elimination."""
+"""Maximum number of elements of H, which is decomposed as a dense matrix."""
 
 
 @dataclass(frozen=True)
 class Conic:
-    """CVXPY's data; the rows are the zero cone, the nonnegative cone and the PSD cones."""
+    """CVXPY's data; the rows are those of the zero cone, the nonnegative cone and the PSD cones."""
 
     A: sp.csr_array
     b: Array
@@ -54,7 +55,7 @@ class Standard:
     free_cost: Array
     dual: bool
     restored: Indices
-    """Direct form: the cone row whose slack replaces each x, −1 if there is none."""
+    """Direct form: for each entry of x, the cone row whose slack replaces it, or −1."""
 
 
 def standard(problem: Conic) -> Standard:
@@ -65,16 +66,16 @@ def standard(problem: Conic) -> Standard:
 
 
 def _slacks(problem: Conic) -> Indices:
-    """For every x, a cone row that contains only this x, −1 if there is none."""
+    """For each entry of x, a cone row that contains no other entry of x, or −1."""
     cones = problem.A[problem.zero :]
     alone = np.flatnonzero(np.diff(cones.indptr) == 1)[::-1]
     restored = np.full(problem.c.size, -1, dtype=np.intp)
-    restored[cones.indices[cones.indptr[alone]]] = alone  # the first of several rows is kept
+    restored[cones.indices[cones.indptr[alone]]] = alone  # of several such rows, the first one
     return restored
 
 
 def _direct(problem: Conic, restored: Indices) -> Standard:
-    """x_j = (b_r − v_r)/a for the slacks, and x_j = f for the others."""
+    """The direct form: x_j = (b_r − v_r)/a for the replaced entries, x_j = f for the others."""
     cones, size = problem.A[problem.zero :], problem.b.size - problem.zero
     slack, free = np.flatnonzero(restored >= 0), np.flatnonzero(restored < 0)
     rows = restored[slack]
@@ -104,7 +105,7 @@ def _dual(problem: Conic) -> Standard:
 
 @dataclass(frozen=True)
 class Eliminated:
-    """NᵀGv = Nᵀh with HᵀN = 0, and the data to recover f and all multipliers."""
+    """The equations NᵀGv = Nᵀh with HᵀN = 0, and the data to recover f and all multipliers."""
 
     form: Standard
     G: sp.csr_array
@@ -172,7 +173,7 @@ class Eliminated:
 
 
 def _tidy(values: Array, largest: float) -> Array:
-    """The values, with rounding errors relative to the largest set to 0.
+    """The values, with those that are only rounding errors of the largest one set to 0.
 
     Duplicate rows lead to equations that consist of rounding errors only.
     """
@@ -191,7 +192,7 @@ class VariableBlocks:
         return self.nonneg + sum(self.psd)
 
     def places(self) -> tuple[Indices, Indices, Array]:
-        """i ≤ j of every entry, and the factor of M_ij in v: √2 off the diagonal."""
+        """i ≤ j and the scale of each entry of v, which is M_ij, times √2 off the diagonal."""
         first, i, j = self.nonneg, [np.arange(self.nonneg)], [np.arange(self.nonneg)]
         for size in self.psd:
             column, row = np.tril_indices(size)
@@ -202,7 +203,7 @@ class VariableBlocks:
         return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
 
     def matrices(self, G: sp.csr_array) -> sp.csr_array:
-        """Rows of v as rows vec(A_k)."""
+        """Each row of G, acting on v, as a row vec(A_k) that acts on vec(M)."""
         i, j, scale = self.places()
         n = self.order
         entries = sp.coo_array(G)

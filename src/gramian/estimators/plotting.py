@@ -21,7 +21,7 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 CATEGORIES = 20
-"""Maximum number of different integers that are drawn as labels, by colour."""
+"""Integers with at most this many different values are treated as labels."""
 
 SHOWN = 20
 """Maximum number of eigenvalues or features drawn."""
@@ -45,7 +45,7 @@ def unfolding(
 def scatter(
     axes: Any, points: Array, *, edges: Indices | None = None, color: ArrayLike | None = None
 ) -> None:
-    """Points in two or three dimensions, coloured by labels or numbers, and lines between them."""
+    """Draw points in two or three dimensions, coloured by labels or numbers, and their edges."""
     if edges is not None:
         axes.add_collection(_lines(points, edges))
     size = float(np.clip(2e4 / len(points), 2, 25))
@@ -67,7 +67,7 @@ def scatter(
 
 
 def spectrum(axes: Any, shares: Array) -> None:
-    """The leading eigenvalues of a kernel as shares of its trace."""
+    """Draw the leading eigenvalues of a kernel, divided by its trace."""
     shown = shares[:SHOWN]
     axes.bar(np.arange(1, shown.size + 1), shown)
     axes.set(xlabel="eigenvalue", ylabel="share of the variance", title="spectrum")
@@ -82,12 +82,12 @@ def categorical(values: NDArray[Any]) -> bool:
 
 
 def spread(size: int, most: int) -> Indices:
-    """At most `most` indices of a list of this size, evenly spaced."""
+    """At most `most` evenly spaced indices of a list of the given size."""
     return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))
 
 
 def flat(points: Array) -> Array:
-    """The first two coordinates of points; the second is 0 if they have one."""
+    """The first two coordinates of points; the second is 0 if the points have only one."""
     missing = max(0, 2 - points.shape[1])
     return np.pad(points[:, :2], ((0, 0), (0, missing)))
 
@@ -121,7 +121,7 @@ def before_and_after(
 def metric_views(
     views: tuple[Array, Array], color: ArrayLike | None, shares: Array, names: list[str]
 ) -> Any:
-    """Samples before and after a metric, in two directions each, and importances of features."""
+    """Samples in two dimensions before and after learning, and the feature importances."""
     figure, panels = pyplot().subplots(
         1, 3, figsize=(13, 4.5), layout="constrained", width_ratios=[3, 3, 2]
     )
@@ -156,14 +156,14 @@ def _kept(name: str, values: NDArray[Any], pairs: Indices) -> float:
 # --- plots during a fit -----------------------------------------------------------------
 
 FRAMES, EVERY = 60, 1.0
-"""Maximum number of stored frames, and seconds between two that are drawn during a fit."""
+"""Maximum number of stored frames, and minimum number of seconds between two drawn frames."""
 
 
 class Picture(clock.Watcher):
     """The two leading dimensions of samples during a fit.
 
-    A frame is stored every few steps, half as often whenever there are too many frames, and the
-    latest one is drawn by `draw` at intervals.
+    A frame is stored every few steps. If there are too many frames, every second one is deleted and
+    the interval doubled. `draw` is called with the latest frame at most once per EVERY seconds.
     """
 
     def __init__(
@@ -190,14 +190,14 @@ class Picture(clock.Watcher):
             self._last = clock.now()
 
     def end(self, places: Array | None = None) -> None:
-        """Draw the final points, default the last frame."""
+        """Draw the final points; default: the last frame."""
         if places is not None:
             self.frames.append(flat(places))
         if self._draw is not None and self.frames:
             self._draw(self.drawn(self.frames[-1]))
 
     def drawn(self, points: Array) -> Any:
-        """The figure with this frame."""
+        """The figure, with the given points drawn."""
         if self._figure is None:
             self._figure = pyplot().figure(figsize=(6, 6))
         self._figure.clear()
@@ -208,7 +208,7 @@ class Picture(clock.Watcher):
         return self._figure
 
     def gif(self, *, rate: int = 12) -> bytes:
-        """All frames, each rotated to match the next, with the last one repeated for a second."""
+        """All frames as a GIF, each rotated to match the next; the last one is shown for 1 s."""
         turned = turned_alike(self.frames)
         writer = import_module("matplotlib.animation").PillowWriter(fps=rate)
         with TemporaryDirectory() as folder:
@@ -241,7 +241,7 @@ def leading_two(places: Array) -> Array:
 
 
 def turned_alike(frames: list[Array]) -> list[Array]:
-    """Each frame rotated to match the next, if it has the same points."""
+    """The frames, each rotated to match the next one if both have the same number of points."""
     turned = frames[-1:]
     for points in frames[-2::-1]:
         same = points.shape == turned[0].shape
@@ -268,7 +268,7 @@ def pictured(title: str) -> Iterator[Picture]:
 
 
 def _in_sight() -> Callable[[Any], None]:
-    """A function that updates a displayed figure, in a notebook or a window."""
+    """A function that draws a figure or updates the drawn one, in a notebook or a window."""
     shell = sys.modules.get("IPython")
     if shell is None or shell.get_ipython() is None:
         return _in_a_window

@@ -17,7 +17,7 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 ONCE = 100.0
-"""λ of the penalties of a kernel for selection only."""
+"""λ of the penalised fits that replace exact constraints while parameters are selected."""
 
 
 @with_parameters
@@ -25,11 +25,11 @@ class PCP(Penalised):
     """The smoothest kernel along the graph that satisfies all links exactly.
 
     Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
-    (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples joined by must-links are one point;
-    the other links and the diagonal are linear constraints (`gramian.constrained`). A fit that
-    does not satisfy them to `max_violation` warns. The clusters also satisfy the links: samples
-    joined by must-links are one point of k-means, and cannot-linked ones are separated where
-    possible.
+    (thesis eqs. 3.5–3.9), where L is the normalised Laplacian. Samples joined by must-links are
+    merged into one point; cannot-links and the diagonal are linear constraints
+    (`gramian.constrained`). A fit issues a warning if it violates them by more than
+    `max_violation`. The clusters also satisfy the links: samples joined by must-links are one point
+    in k-means, and cannot-linked samples are separated where possible.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ path_, links_met_ :
 
     def _accepted(self, links: Links) -> Links:
         if links.soft:
-            raise ValueError("PCP keeps its links exactly: soft targets are for NPKL and RegPCP")
+            raise ValueError("PCP satisfies links exactly: use NPKL or RegPCP for soft targets")
         return links
 
     def _settings(self) -> tuple[float, ...]:
         return (ONCE,)
 
     def _take(self, setting: float) -> None:
-        """There is nothing to select: links are exact."""
+        """No parameter is selected, because the links are constraints."""
 
     def _learn_roughly(self) -> Array:
         return self._penalised(ONCE, None, merge=True)[1]

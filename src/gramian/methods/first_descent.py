@@ -1,7 +1,8 @@
-"""The first descent of the staircase at small order: L-BFGS on a factor with all columns.
+"""The first steps of the solver `staircase` at small order: L-BFGS on a factor with all columns.
 
-If F is strongly convex, the gap is about the square of the gradient. The descent pauses for a
-certificate as soon as this may prove the tolerance, and continues unchanged if it does not.
+If F is strongly convex, the gap is about the square of the gradient. The descent pauses as soon as
+the gap may be within the tolerance, so that a certificate can be computed. If the gap is too large,
+it continues with the same L-BFGS pairs.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from gramian.proofs import LIVE
 Array = NDArray[np.floating]
 
 MAX_STEPS = 100
-"""Maximum number of L-BFGS steps of the whole descent."""
+"""Maximum number of L-BFGS steps, in total."""
 
 FINAL_GRADIENT_IN_TOLERANCES, FIRST_GRADIENT_IN_ROOT_TOLERANCES, GRADIENT_RATIO = 0.3, 0.2, 0.3
-"""Gradient, relative to that of the start: at the end, in tolerances; at the first certificate if F
-is strongly convex, in roots of the tolerance; and its ratio between later certificates. Quadratics
-and sums with hinges, of order 6 and 20, end after 20 to 51 steps, and without these pauses after 30
-to 97."""
+"""Norm of the gradient relative to the start: at the end, in units of tol; at the first
+certificate, if F is strongly convex, in units of √tol; ratio of its values at successive later
+certificates. On quadratics and sums with hinges of order 6 and 20 the descent takes 20 to 51 steps,
+and 30 to 97 without certificates before its end."""
 
 DROPPED_COLUMNS_IN_TOLERANCES = 0.1
-"""Increase of F by dropping small columns, in tolerances."""
+"""Maximum increase of F due to dropping small columns, in units of tol."""
 
 MAX_RELATIVE_DECREASE = 1e6
-"""Decrease of F, in units of its size, above which the result is rejected."""
+"""The result is rejected if F decreases by more than this multiple of its size at the start."""
 
 
 class FirstDescent:
@@ -43,7 +44,7 @@ class FirstDescent:
     def __init__(self, problem: Problem, settings: Settings, zero: float, size: float) -> None:
         self.problem, self.settings, self.zero, self.size = problem, settings, zero, size
         self.goal = FINAL_GRADIENT_IN_TOLERANCES * settings.tol
-        """The remaining gradient ratio."""
+        """Ratio by which the norm of the gradient still has to decrease."""
         self.left = MAX_STEPS
         self.going = StoredPairs()
         self.factor: Array | None = None
@@ -54,7 +55,7 @@ class FirstDescent:
         return self.goal >= 1 or self.left <= 0
 
     def on(self, image: Any) -> Any:
-        """Continue the descent; return its image, or the given one if it is not reliable."""
+        """Continue the descent; return the resulting image, or `image` if that is unreliable."""
         objective = self.problem.objective
         if self.factor is None:
             start = objective.image(self._start(image.factor))
@@ -76,7 +77,7 @@ class FirstDescent:
             found = objective.image(self.factor)
             value = objective.value(found)
         self.goal = self.goal / fall if fall > self.goal else 1.0
-        # At a large distance F may be constant to rounding, which is not a minimum.
+        # Far from the origin F may be constant up to rounding without a minimum there.
         return (
             leanest(
                 self.problem,

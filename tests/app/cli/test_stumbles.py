@@ -518,7 +518,7 @@ def test_missing_cells_are_reported_with_their_lines(run, machines):
     line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
     assert "1 missing cell, the first in line 5, column 'Temp (°C)': pass" in refused(run, *line)
     machines.assign(empty=np.nan).to_csv("machines.csv", index=False)
-    assert "--drop empty leaves out what is empty" in refused(run, *line)
+    assert "--drop empty leaves out the columns without values" in refused(run, *line)
     _, _, err = run(*line, "--missing", "mean", "--no-verdict")
     assert "no values in empty: leave it out with --drop empty" in " ".join(err.split())
 
