@@ -150,7 +150,7 @@ def trace_all(X: np.ndarray, y: np.ndarray, seconds: float) -> tuple[dict[str, R
     problem, _ = posed(split.X, split.y)
     gm.minimize(problem, time_limit=1.0)  # compiles
     found = {}
-    refused = Table("Solvers that cannot take the problem", ["solver", "what it says"])
+    refused = Table("Solvers that do not accept the problem", ["solver", "what it says"])
     for label in (*gm.solvers.available(), *OPTIONS):
         solver, options = OPTIONS.get(label, (label, {}))
         options = {"tol": CURVE_TOLERANCE, "time_limit": seconds, "max_iter": 10**9, **options}

@@ -149,7 +149,7 @@ def _ended(
     try:
         result = gm.minimize(problem, solver, tol=TOLERANCE, time_limit=limit)
     except ValueError as error:
-        if "cannot take" in str(error) or "linear constraints" in str(error):
+        if "cannot solve" in str(error) or "linear constraints" in str(error):
             return None
         raise
     certificate = result.certificate

@@ -187,7 +187,7 @@ class Attack:
         try:
             return ask()
         except ValueError as error:
-            if "cannot take" not in str(error):
+            if "cannot solve" not in str(error):
                 self.errors.append(_traceback(by, error))
         except Exception as error:
             self.errors.append(_traceback(by, error))

@@ -33,7 +33,7 @@ TABLE = [
 @pytest.mark.parametrize("name", [solver.name for solver in SOLVERS.values() if solver.on_host])
 def test_solvers_of_the_host_say_so(name, device):
     problem = BY_NAME["squared-entries"].problem
-    with pytest.raises(ValueError, match=f"{name!r} cannot take .* it computes on the host"):
+    with pytest.raises(ValueError, match=f"{name!r} cannot solve .* it computes on the host"):
         gm.minimize(problem, name, device=device)
 
 

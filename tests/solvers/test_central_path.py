@@ -93,7 +93,7 @@ def test_mmmf_ends_for_sharp_hinges(mu, margin):
 
 
 def test_a_problem_that_it_cannot_take_is_refused():
-    with pytest.raises(ValueError, match="cannot take 'top_eigen': it needs a loss of a linear"):
+    with pytest.raises(ValueError, match="cannot solve 'top_eigen': it needs a loss of a linear"):
         gm.minimize(problems.top_eigen(np.eye(3)), "central-path")
     with pytest.raises(ValueError, match="rank"):
         gm.minimize(SMALL["mvu"], "central-path", rank=2)

@@ -314,7 +314,7 @@ def test_problem_prints_its_formula_and_domain():
 def test_a_refusal_gives_the_reason_and_names_solvers_that_work(problem, solver, reason):
     with pytest.raises(ValueError, match=reason) as refusal:
         gm.minimize(BY_NAME[problem].problem, solver)
-    assert f"solver {solver!r} cannot take" in str(refusal.value)
+    assert f"solver {solver!r} cannot solve" in str(refusal.value)
     able = str(refusal.value).split("These can: ")[1].split(", ")
     assert "auto" in able and "projected-gradient" in able and solver not in able
     for name in able:
@@ -323,7 +323,7 @@ def test_a_refusal_gives_the_reason_and_names_solvers_that_work(problem, solver,
 
 def test_a_refusal_comes_before_the_first_evaluation():
     problem = gm.Problem(over_entries(Interrupting(1, "value")).objective, gm.Spectrahedron(1.0))
-    with pytest.raises(ValueError, match="cannot take"):
+    with pytest.raises(ValueError, match="cannot solve"):
         gm.minimize(problem, "bilgo")
 
 

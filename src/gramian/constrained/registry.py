@@ -75,7 +75,7 @@ def methods_for(solver: Any, model: Model, settings: Settings) -> list[Method]:
         )
     refusal = METHODS[solver].refusal(model)
     if refusal is not None:
-        raise ValueError(f"solver {solver!r} cannot take {model.problem.name!r}: {refusal}")
+        raise ValueError(f"solver {solver!r} cannot solve {model.problem.name!r}: {refusal}")
     return [METHODS[solver]]
 
 

@@ -1,4 +1,4 @@
-"""Leading eigenpairs by block Lanczos, with orthogonalisation by matrix products."""
+"""Leading eigenpairs by block Lanczos with full reorthogonalisation."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,16 +15,16 @@ from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayle
 _MAX_BASIS_ELEMENTS = 2**27
 """Largest number of elements of a basis (1 GiB), unless k pairs need more."""
 _MAX_BASIS_VECTORS = (600, 20)
-"""Vectors kept before a restart: a constant, or a multiple of the number of pairs."""
+"""Number of vectors before a restart: the larger of a constant and a multiple of k."""
 _GROWTH_AT_UNKNOWN_RATE, _MIN_GROWTH = 1.12, 1.03
-"""Ratio of the numbers of products at two computations of Ritz pairs: if their rate of convergence
-is unknown, and at least."""
+"""Growth of the number of products between computations of Ritz pairs: the first one while the rate
+of convergence is unknown; the second is the minimum."""
 _MAX_TOL_OF_SEVERAL = 1e-5
-"""Largest tolerance for several pairs. With larger residuals many eigenvalues could coincide, and
-the search for multiple eigenvalues would cost more than smaller residuals do."""
+"""Largest tolerance if k > 1. With larger residuals many eigenvalues could not be distinguished
+from multiple ones, and the search for those would cost more than smaller residuals do."""
 _MIN_CHOLESKY_PIVOT = 0.03
-"""Ratio of a pivot to the largest below which the squared condition number would affect the
-orthogonality."""
+"""A block is orthogonalised by Cholesky, which squares its condition number, only if the ratio of
+the smallest pivot to the largest is above this."""
 
 
 def block_lanczos(
@@ -43,20 +43,22 @@ def block_lanczos(
     basis becomes long: a restart costs additional products, which are slow for a dense A.
 
     A Krylov space of b random vectors contains, with probability one, min(b, μ) eigenvectors of an
-    eigenvalue of multiplicity μ. If fewer than b of the values found coincide, none is missing. If
-    b or more coincide and smaller ones were found, too, the search continues in the orthogonal
-    complement of the pairs found, with twice the block size each time, until no larger one exists.
+    eigenvalue of multiplicity μ. If fewer than b of the computed eigenvalues coincide, none is
+    missing. If b or more coincide and are not the smallest ones, the search is repeated in the
+    orthogonal complement of the computed eigenvectors, with twice the block size each time, until
+    it finds no larger eigenvalue.
 
     Parameters
     ----------
     operator : anything with ``shape == (n, n)`` and ``@`` on (n, b) arrays.
     k : number of pairs.
     block : number b of random vectors to start with.
-    tol : the residuals relative to the norm of A as estimated from the basis. It is raised to the
-        precision of the products, and for several pairs lowered to 1e-5.
-    max_products : largest number of products with a vector, default 100,000; the residuals state
-        the accuracy.
-    max_basis : vectors kept before a restart; by default limited by 1 GiB and by efficiency.
+    tol : tolerance for the residual norms, relative to an estimate of the norm of A. A value below
+        the precision of the products is raised to it; if k > 1, a value above 1e-5 is lowered.
+    max_products : maximum number of products with a vector, default 100,000. If it is reached, the
+        residual norms show the accuracy.
+    max_basis : maximum number of basis vectors before a restart; the default depends on k and is
+        limited to 1 GiB.
     random_state : seed or generator of the random start.
     """
     counted = CountedOperator(operator)
@@ -93,9 +95,9 @@ def block_lanczos(
 
 
 def _may_miss_copies(values: Array, residuals: Array, block: int, precision: float) -> bool:
-    """Whether `block` values or more coincide above the smallest: multiplicity may be larger.
+    """Whether at least `block` eigenvalues coincide, so that copies of them may be missing.
 
-    Further copies of the smallest value would not change the result.
+    The smallest ones are not tested, because further copies would not change the result.
     """
     norm = float(np.max(np.abs(values)))
     same = 10 * np.maximum(residuals[1:], residuals[:-1]) + precision * norm
@@ -106,7 +108,7 @@ def _may_miss_copies(values: Array, residuals: Array, block: int, precision: flo
 
 @dataclass
 class _Search:
-    """Data shared by all bases."""
+    """Operator, limits and deflated pairs of one search."""
 
     operator: CountedOperator
     tol: float
@@ -123,7 +125,7 @@ class _Search:
         return self.operator.products >= self.max_products
 
     def image(self, rows: Array) -> Array:
-        """The rows times A, or times A − V diag(λ + 2‖A‖) Vᵀ with deflated pairs."""
+        """The rows times A, or times A − V diag(λ + 2‖A‖) Vᵀ if pairs (λ, V) are deflated."""
         image = self.operator(rows.T).T
         if self.found is not None:
             values, vectors = self.found
@@ -132,7 +134,7 @@ class _Search:
         return image
 
     def run(self, k: int, block: int) -> Array:
-        """The k leading Ritz vectors, in columns, when accurate or at a limit."""
+        """The k leading Ritz vectors, as columns, once they are accurate or a limit is reached."""
         n = self.operator.size
         longest = min(max(self.max_basis, 3 * (k + 2 * block)), n - block)
         basis = _Basis(self, block, longest)
@@ -142,7 +144,7 @@ class _Search:
             products = self.operator.products - begun
             if not basis.full and products < pace.next_look and not self.spent:
                 continue
-            if self.found is None:  # with deflated pairs the operator has a larger norm
+            if self.found is None:  # the deflated operator has a larger norm than A
                 self.norm = max(self.norm, basis.norm())
             if basis.size < k:
                 continue
@@ -157,14 +159,14 @@ class _Search:
 
 @dataclass
 class _Pace:
-    """The number of products after which to compute Ritz pairs again, which costs O(m³)."""
+    """Determines when to compute Ritz pairs, at a cost of O(m³) for m basis vectors."""
 
     block: int
     next_look: float
     _last: tuple[int, float] | None = None
 
     def saw(self, products: int, worst: float, goal: float, norm: float) -> None:
-        """Extrapolate the largest residual, which decreases geometrically after some steps."""
+        """Set `next_look` by extrapolating the largest residual, which decreases geometrically."""
         ahead = _GROWTH_AT_UNKNOWN_RATE * products
         if 0 < worst < 0.1 * norm:
             if self._last is None:
@@ -177,7 +179,7 @@ class _Pace:
 
 
 class _Ritz(NamedTuple):
-    """Ritz values, largest first, coefficients of their vectors in the basis, residual norms."""
+    """Ritz values in descending order, coefficients of the Ritz vectors, and residual norms."""
 
     values: Array
     weights: Array
@@ -189,7 +191,8 @@ class _Basis:
 
         A Qᵀ = Qᵀ T + Pᵀ C,        P the next block, orthonormal and orthogonal to Q
 
-    C is nonzero for the last block only, or after a restart for all Ritz vectors kept.
+    Only the columns of C for the last block are nonzero; after a restart, those of all Ritz vectors
+    are.
     """
 
     def __init__(self, search: _Search, block: int, longest: int) -> None:
@@ -207,7 +210,7 @@ class _Basis:
         return self.size + self._block > self._longest
 
     def extend(self) -> None:
-        """Add the next block and compute the one after it."""
+        """Add P to the basis and compute the new P."""
         old, new = self.size, self.size + self._block
         image = self._search.image(self._rows[old:new])
         # Apply the recurrence first, so that reorthogonalisation only removes rounding errors.
@@ -229,7 +232,7 @@ class _Basis:
         basis = self._rows[: self.size]
         if isinstance(rows, np.ndarray) and rows.shape[0] <= 3:
             # For a few rows a matrix product makes BLAS copy the whole basis first. SciPy's BLAS is
-            # used because products with A are often SciPy's, and two thread pools would compete.
+            # used because products with A often use it, too; NumPy's has a separate thread pool.
             return np.array(
                 [row - dgemv(1.0, basis.T, dgemv(1.0, basis.T, row, trans=1)) for row in rows]
             )
@@ -238,7 +241,7 @@ class _Basis:
     def _next_block(self, rest: Array) -> tuple[Array, Array]:
         """Orthonormal rows P and C with restᵀ = PᵀC; random rows if rest is rank deficient.
 
-        The space is then invariant, and the random rows restart the search in its complement.
+        In that case span(Q) is invariant, and random rows extend it.
         """
         with suppress(np.linalg.LinAlgError):
             lower = np.linalg.cholesky(host(rest @ rest.T))
@@ -250,7 +253,7 @@ class _Basis:
         return self._difficult_block(rest)
 
     def _difficult_block(self, rest: Array) -> tuple[Array, Array]:
-        """The same for rows that are nearly dependent, tiny or zero."""
+        """`_next_block` for rows that are nearly linearly dependent, tiny or zero."""
         place = place_of(rest)
         columns, triangle, order = qr(host(rest).T, mode="economic", pivoting=True)
         sizes = np.abs(np.diag(triangle))
@@ -259,7 +262,7 @@ class _Basis:
         rows, link = columns.T, np.zeros_like(triangle)
         link[:rank, order] = triangle[:rank]
         rows[rank:] = self._search.rng.standard_normal(rows[rank:].shape)
-        for _ in range(2):  # normalising short rows magnifies their components along Q
+        for _ in range(2):  # normalising short rows amplifies their components in span(Q)
             cleared = host(self._cleared(place.put(np.ascontiguousarray(rows))))
             columns, triangle = qr(cleared.T, mode="economic")
             rows = (columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)).T
@@ -286,7 +289,7 @@ class _Basis:
         return combined
 
     def restart(self, ritz: _Ritz) -> None:
-        """Keep these Ritz vectors and the next block, which is coupled to all of them."""
+        """Replace Q by these Ritz vectors; P is kept and is coupled to all of them by C."""
         m, block, kept = self.size, self._block, ritz.values.size
         link = self._link(ritz.weights)
         self._rows[:kept] = self.combine(ritz.weights)

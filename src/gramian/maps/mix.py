@@ -22,7 +22,7 @@ from gramian.maps.base import (
 from gramian.maps.pairs import PairDistances
 
 MIN_COMPILED_NUMBERS = 200_000
-"""Numbers in the rows of one product of a metric from which compiled code is faster."""
+"""Number of distances times columns of the factor above which compiled code is used."""
 
 
 class Mix(LinearMap):
@@ -47,7 +47,7 @@ class Mix(LinearMap):
 
     @classmethod
     def of(cls, base: LinearMap, weights: Any) -> Mix:
-        """The map of valid weights on any device, without checks."""
+        """Create the map on any device without validation of the weights."""
         made = cls.__new__(cls)
         made.base, made.weights, made.place = base, weights, base.place
         made.order, made.size = base.order, int(weights.shape[0])
@@ -62,7 +62,7 @@ class Mix(LinearMap):
         return self._mixed(self.base.columns(W))
 
     def seen(self, L: Floats) -> Any:
-        """That of ℬ."""
+        """The value of `seen` of ℬ, which does not depend on W."""
         return self.base.seen(L)
 
     def of_seen(self, seen: Any, other: Any) -> NDArray[np.float64]:
@@ -74,7 +74,7 @@ class Mix(LinearMap):
         return self.base.adjoint_of_seen(self._shared(w), seen)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """The bound of ℬ multiplied by |W|."""
+        """The error bound of ℬ multiplied by |W|, plus that of the product with W."""
         inner = self.base.error_of_rows(off, L, self.base.bilinear(L, L))
         return self._by_sizes(inner) + self.error(L, z)
 
@@ -89,14 +89,14 @@ class Mix(LinearMap):
         return self.base.adjoint(self._shared(w), V)
 
     def reach(self, w: Floats) -> tuple[Floats, float] | None:
-        """That of ℬ for |W|ᵀ|w|; the number of terms grows by the entries of a column of W."""
+        """The bounds of ℬ for |W|ᵀ|w|, with as many more terms as a column of W has entries."""
         columns, longest = self._absolute
         inner = self.base.reach(columns @ namespace(w).abs(w))
         return None if inner is None else (inner[0], inner[1] + longest)
 
     @cached_property
     def _turned(self) -> Any:
-        """Wᵀ, stored because a transposition costs as much as a small product."""
+        """Wᵀ, cached because transposing costs as much as a small product."""
         return self.weights.T
 
     @cached_property
@@ -127,8 +127,8 @@ class Mix(LinearMap):
 class Differences(Mix):
     """𝒜(M)_e = ℬ(M)_{p_e} − ℬ(M)_{q_e}, on the host: a Mix whose rows have one 1 and one −1.
 
-    A row takes two 32-bit integers, a fifth of a sparse row. Memory traffic limits a pass over
-    hundreds of thousands of triplets.
+    A row is stored as two 32-bit integers, a fifth of the memory of a sparse row. This matters
+    because memory bandwidth limits products with hundreds of thousands of triplets.
     """
 
     def __init__(self, base: LinearMap, more: cpu.Indices, less: cpu.Indices) -> None:
@@ -137,7 +137,7 @@ class Differences(Mix):
 
     @cached_property
     def weights(self) -> Any:
-        """W, for methods that are rarely called."""
+        """W as a sparse matrix, for methods that are rarely called."""
         places = np.stack([self.more, self.less], axis=1).ravel()
         signs = np.tile([1.0, -1.0], self.size)
         starts = cpu.index_array(2 * np.arange(self.size + 1))
@@ -158,7 +158,7 @@ class Differences(Mix):
 def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
     """d(i, l) − d(i, j) for the rows (i, j, l) = (anchor, same, other) of a (t, 3) integer array.
 
-    d(i, j) = K_ii + K_jj − 2 K_ij. Each distance is computed once, also if triplets share it.
+    d(i, j) = K_ii + K_jj − 2 K_ij. A distance that occurs in several triplets is computed once.
     """
     n = check_order(n)
     anchor, same, other = index_columns(triplets, n, 3, "triplets")
@@ -177,8 +177,9 @@ def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
 def anchored_margins(near: Any, keys: Any, *, columns: int = 1) -> Mix:
     """d(i, l) − d(i, j) of triplets given by ascending keys (i n + l) k + t, j = near[i, t].
 
-    `near` (n × k) and the keys are valid and on one device. Triplets with equal i and l are
-    adjacent, so no sort is needed. `columns` is the expected number of columns of later products.
+    `near` (n × k) and the keys are not validated and must be on the same device. Triplets with
+    equal i and l are adjacent, so they are not sorted. `columns` is the expected number of columns
+    of the factors in later products.
     """
     xp, library, (n, k) = namespace(keys), backend(keys), near.shape
     pair = keys // k
@@ -211,6 +212,6 @@ def anchored_margins(near: Any, keys: Any, *, columns: int = 1) -> Mix:
 
 
 def _pair_keys(first: cpu.Indices, second: cpu.Indices, n: int) -> NDArray[np.int64]:
-    """One integer per unordered pair."""
+    """An integer that identifies each unordered pair."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     return low.astype(np.int64) * n + high

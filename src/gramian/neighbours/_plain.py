@@ -1,7 +1,8 @@
 """Exact neighbours of few samples in NumPy, without compilation.
 
-Products give scores ‖y‖² − 2x·y, in float32 if that is faster; candidates within the rounding error
-of the k-th score are recomputed from differences in float64 and sorted.
+For queries x and samples y, matrix products give the scores ‖y‖² − 2x·y, in float32 if that is
+faster. Samples whose score is at most the k-th smallest one plus the rounding error are candidates.
+Their distances are recomputed from differences in float64 and sorted.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 SCORES_PER_BLOCK, DIFFERENCES_PER_BLOCK = 2_000_000, 500_000
-"""Scores per block, 8 MB of float32 (with a quarter of them products of 256 features take a third
-longer), and elements of differences per block."""
+"""Number of scores per block, 8 MB in float32 (with a quarter of this, matrix products with 256
+features take a third longer), and number of elements of differences per block."""
 
 SCORES_PER_GROUP = 16
-"""Scores per group when the threshold is determined from group minima."""
+"""Number of scores per group, for the upper bound on the k-th score by minima of groups."""
 
 MIN_FLOAT32_FEATURES, MAX_FLOAT32_RATIO = 32, 1e3
-"""Features from which products are float32, unless a query is farther out than the samples by the
-second factor."""
+"""Minimum number of features for products in float32, and the largest distance of a query from the
+mean, in units of that of the farthest sample, for which they are accurate enough."""
 
 MAX_COMPLETE = 1_000_000
-"""Distances up to which all are computed: about 5 ms and 8 MB. For 30 queries among 120 samples in
-five metrics this takes 0.5 ms, a search for each 1.7 ms."""
+"""All distances are computed if there are at most this many, in about 5 ms and 8 MB. For 30 queries
+among 120 samples in five metrics this takes 0.5 ms, and five searches take 1.7 ms."""
 
 MAX_CANDIDATES = 16
-"""Candidates per neighbour above which float32 is too inaccurate."""
+"""Maximum number of candidates per neighbour; with more, scores are recomputed in float64."""
 
 
 def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
 
-    Pairs of equal marks are excluded.
+    `marks` are integers of the samples and of the queries; pairs with equal marks are excluded.
     """
     n = queries.shape[0]
     found, distances = np.empty((n, k), dtype=np.intp), np.empty((n, k))
@@ -65,8 +66,8 @@ def search_mixtures(
     """The k samples nearest to each query for every combination Σ_p w_p d_p of squared distances.
 
     Each space has its own coordinates of samples and queries, and each row of `weights` is a
-    combination. Samples and combined distances have shape (combinations, queries, k). Products are
-    shared; with few pairs of samples all distances are computed at once.
+    combination. The returned indices and combined distances have shape (combinations, queries, k).
+    Scores are computed once per space and used for all combinations.
     """
     (X, queries), *_ = spaces
     if len(weights) * X.shape[0] * queries.shape[0] <= MAX_COMPLETE:
@@ -90,7 +91,7 @@ def search_mixtures(
 def _from_all_distances(
     spaces: Sequence[tuple[Array, Array]], weights: Array, k: int
 ) -> tuple[NDArray[np.intp], Array]:
-    """`search_mixtures` by all distances in each space."""
+    """`search_mixtures` by computing all distances in each space."""
     each = [cdist(queries, X, "sqeuclidean") for X, queries in spaces]
     squares = np.concatenate([
         sum(w * part for part, w in zip(each, mixture, strict=True) if w) for mixture in weights
@@ -102,7 +103,7 @@ def _from_all_distances(
 
 
 class _Space:
-    """Centred samples and queries, prepared for products."""
+    """Samples and queries, centred if they are dense, and scaled for products."""
 
     def __init__(self, X: Any, queries: Any) -> None:
         self.X, self.queries = X, queries
@@ -132,15 +133,15 @@ class _Space:
             self._set(moved, row_squares(moved))
 
     def scores(self, rows: slice) -> tuple[Array, Array]:
-        """‖y‖² − 2x·y of some queries x and all samples y, divided by the squared scale, and their
-        error bound; those of the last rows are cached.
+        """‖y‖² − 2x·y of some queries x and all samples y, divided by the squared scale, and the
+        error bound; the result of the last call is cached.
         """
         if self._last is None or self._last[0] != rows:
             self._last = (rows, *self._scored(rows))
         return self._last[1:]
 
     def _scored(self, rows: slice) -> tuple[Array, Array]:
-        if rows.start:  # one block is short: no check of the time limit
+        if rows.start:  # not in the first block, which takes little time
             clock.check()
         few = _moved(self.queries[rows], self.origin)
         far = (np.sqrt(row_squares(few)) + self.peak) / self.scale
@@ -149,7 +150,7 @@ class _Space:
         dtype = self.rows.dtype
         scores = _dense((few * (-2.0 / self.scale)).astype(dtype) @ self.rows.T)
         scores += self.squares
-        # Twice the rounding error of a score plus that of the exact distance.
+        # Twice the rounding error of a score plus that of the distance from differences.
         room: Array = 2.02 * np.finfo(dtype).eps * (few.shape[1] + 8) * far**2
         return scores, room
 
@@ -161,7 +162,7 @@ def _candidates(
     k: int,
     marks: tuple[Indices, Indices] | None = None,
 ) -> tuple[Indices, Indices]:
-    """Pairs of queries and samples that may be among the k nearest."""
+    """Pairs (query, sample) for which the sample may be among the k nearest of the query."""
     while True:
         scores, room = _mixed(parts, weights, rows)
         if marks is not None:
@@ -176,7 +177,7 @@ def _candidates(
 
 
 def _mixed(parts: Sequence[_Space], weights: Sequence[float], rows: slice) -> tuple[Array, Array]:
-    """The weighted sum of scores, relative to the largest weight, and its error bound."""
+    """The weighted sum of the scores in units of the largest squared scale, and its error bound."""
     found = [part.scores(rows) for part in parts]
     if len(found) == 1:
         return found[0]
@@ -211,7 +212,7 @@ def _bar(scores: Array, k: int) -> Array:
 
 
 def _below(scores: Array, bar: Array, room: Array) -> tuple[Indices, Indices]:
-    """Pairs of queries and samples with a score within the error bound of the threshold."""
+    """Pairs (query, sample) with a score of at most the threshold plus the error bound."""
     bar = (bar + room).astype(scores.dtype)
     bar += np.finfo(scores.dtype).eps * np.abs(bar)
     return np.divmod(np.flatnonzero(scores <= bar[:, None]), scores.shape[1])

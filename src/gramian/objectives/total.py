@@ -1,4 +1,4 @@
-"""The sum of objectives over one matrix."""
+"""The sum of several objectives of the same matrix."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Sum(Objective[SumImage]):
         return together([part.gradient(i) for part, i in self._with(image)])
 
     def dual(self, image: SumImage) -> Array | None:
-        """The concatenated dual vectors of the parts, None if one of them has none."""
+        """The concatenated dual vectors of the parts; None if a part has no dual vector."""
         duals = [part.dual(i) for part, i in self._with(image)]
         if any(w is None for w in duals):
             return None
@@ -109,7 +109,7 @@ class Sum(Objective[SumImage]):
             yield self._convexity_bound(image)
 
     def _convexity_bound(self, image: SumImage) -> LowerBound:
-        """min over N ⪰ 0 of F(M) + ⟨∇F, N − M⟩ + m‖N − M‖², at N = P₊(M − ∇F/2m)."""
+        """The minimum over N ⪰ 0 of F(M) + ⟨∇F, N − M⟩ + m‖N − M‖², at N = P₊(M − ∇F/2m)."""
         m = self.modulus
         G, M = self.gradient(image).dense(), image.factor @ image.factor.T
         xp = namespace(M)
@@ -131,7 +131,7 @@ class Sum(Objective[SumImage]):
 
 
 def together(operators: Sequence[SymmetricOperator]) -> SymmetricOperator:
-    """The sum of symmetric operators of one order, with its structure if each of them has one."""
+    """The sum of symmetric operators; its form, for proofs, is known if that of each summand is."""
     order = operators[0].order
     return SymmetricOperator(
         order,

@@ -28,11 +28,14 @@ MAX_COLUMNS = 200
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the method does not accept the problem: it needs a fixed or a bounded trace."""
+    """The reason why the method does not accept the problem; None if it accepts it.
+
+    It needs a fixed trace, or an upper bound on the trace of the optima.
+    """
     if settings.rank is not None and settings.rank < problem.order:
-        return "it adds an atom at every step and cannot limit the rank"
+        return "it adds a rank-one term at every step and cannot limit the rank"
     if _trace(problem) is None:
-        return "nothing bounds the trace of M: no fixed trace, and no term of F that grows with it"
+        return "nothing bounds the trace of M: it is not fixed, and no term of F grows with it"
     return None
 
 
@@ -47,13 +50,14 @@ def frank_wolfe(
     smoothing: float | None = None,
     certify_every: int = 5,
 ) -> Run:
-    """M ← (1 − η)M + ητvvᵀ with v the leading eigenvector of −∇F(M), τ the trace.
+    """M ← (1 − η)M + ητvvᵀ, where v is the leading eigenvector of −∇F(M) and τ the trace.
 
     `step` is "hazan" (η = 2/(t + 1), DML-eig Table 1), "exact" (the best η in [0, 1]) or "away"
-    (the better of that and a step that removes weight from the worst atom: BILGO's stated future
-    work). With `local`, L-BFGS refines the factor at its trace every few atoms (Laue's hybrid,
-    which BiS calls FW). `smoothing` starts a loss with a μ at that larger μ and lowers it with
-    1/√t to the problem's own. The Frank–Wolfe gap is the trace bound of the certificate.
+    (the better one of the exact step and a step that removes weight from the worst atom, which
+    BILGO mentions as future work). An atom is a rank-one matrix τvvᵀ. With `local`, L-BFGS at fixed
+    trace refines the factor after every `local_every` steps (the hybrid method of Laue, which BiS
+    calls FW). For a smoothed loss, `smoothing` is the initial μ, which decreases as 1/√t to the μ
+    of the problem. The Frank–Wolfe gap is the trace bound of the certificate.
     """
     if step not in STEP_RULES:
         raise ValueError(f"step must be one of {STEP_RULES}, got {step!r}")
@@ -87,7 +91,7 @@ def frank_wolfe(
 
 
 def _trace(problem: Problem) -> float | None:
-    """The fixed trace, or an upper bound on the trace of the optima."""
+    """The fixed trace, or an upper bound on the trace of the optima; None if there is none."""
     if problem.domain.trace is not None:
         return problem.domain.trace
     objective = problem.objective
@@ -96,7 +100,7 @@ def _trace(problem: Problem) -> float | None:
 
 
 def _smoothed(objective: Objective, smoothing: float | None, t: int) -> Objective:
-    """The objective with μ_t = smoothing/√(t + 1), at least its own μ."""
+    """The objective with μ_t = smoothing/√(t + 1), or with its own μ if that is larger."""
     if smoothing is None:
         return objective
     own = getattr(getattr(objective, "loss", None), "mu", None)
@@ -111,7 +115,7 @@ def _mix(L: Array, atom: Array, eta: float) -> Array:
 def _searched(
     objective: Objective, image: Any, atom: Array, gradient: Any, bound: float, *, away: bool
 ) -> Array:
-    """The best point towards the atom or, if F is lower there, away from the worst column."""
+    """The best point towards the atom, or away from the worst column if F is lower there."""
     L = image.factor
     restriction = objective.blend(image, objective.image(atom)).restriction
     eta, value = _best(restriction, lambda eta: np.array([1 - eta, eta]), 1.0)
@@ -139,7 +143,7 @@ def _searched(
 def _best(
     restriction: Restriction, theta: Callable[[float], Array], limit: float
 ) -> tuple[float, float]:
-    """The best η in [0, limit] for a convex function of one variable, ends included."""
+    """The minimiser η in [0, limit] of a convex function, and its value."""
     found = scipy.optimize.minimize_scalar(
         lambda eta: restriction.value(theta(eta)),
         bounds=(0.0, limit),

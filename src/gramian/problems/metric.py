@@ -24,16 +24,16 @@ REGULARIZERS = {
     "frobenius": ("‖M‖²", 1.0, 0.0),
     "trace": ("tr M", 0.0, 0.5),
 }
-"""LRO §2.2: each as (formula, b, c) of b‖M‖² + 2c·tr M (+ d for the first)."""
+"""LRO §2.2: formula, b and c of each regulariser b‖M‖² + 2c·tr M; the first one adds d."""
 
 
 @under_own_errstate
 def kta(X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity") -> Problem:
     """min ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² over M ⪰ 0, LRO eq. (7) and BILGO eq. (5).
 
-    Samples are the rows of X, Y holds the classes of y in one-hot columns. In LRO's form
-    A = √λ XᵀX, B = I, C = −I − λ(XᵀY)(XᵀY)ᵀ; the samples are only used to form XᵀX, and if that
-    would be too large it is represented by two products.
+    Samples are the rows of X, and Y is the one-hot encoding of y. In LRO's form A = √λ XᵀX, B = I,
+    C = −I − λ(XᵀY)(XᵀY)ᵀ. XᵀX is computed once; if it would be too large, products with X and Xᵀ
+    are used instead.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def kta(X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity") -> P
 
 
 def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity") -> Problem:
-    """`kta` from the moments of the samples."""
+    """The problem of `kta`, given the moments of the samples."""
     lam = positive(lam, "lam", zero=True)
     label, b, c = _regularizer(regularizer)
     root = float(np.sqrt(lam))
@@ -71,8 +71,8 @@ def linear_separation(
 ) -> Problem:
     """min ‖M − I‖² + λ⟨L_S, M⟩ over M ⪰ 0, LRO eq. (6).
 
-    ⟨L_S, M⟩ is the sum of d_M over the pairs within a class minus its sum over the pairs across
-    classes, each pair once: see `signed_scatter`.
+    ⟨L_S, M⟩ is the sum of d_M over all pairs within a class minus the sum over all pairs of
+    different classes, where each pair is counted once (see `signed_scatter`).
     """
     return linear_separation_from_scatter(
         signed_scatter(*_labelled(X, y)), lam, regularizer=regularizer
@@ -82,7 +82,7 @@ def linear_separation(
 def linear_separation_from_scatter(
     scatter: SymmetricMatrix, lam: float, *, regularizer: str = "identity"
 ) -> Problem:
-    """`linear_separation` from L_S."""
+    """The problem of `linear_separation`, given L_S."""
     lam = positive(lam, "lam", zero=True)
     label, b, c = _regularizer(regularizer)
     order = scatter.order
@@ -99,10 +99,11 @@ def linear_separation_from_scatter(
 def signed_scatter(
     X: Any, classes: NDArray[np.integer], weights: Array | None = None
 ) -> SymmetricMatrix:
-    """L_S = XᵀTX with T = R − S, R the row sums of S, S_ij = 1 within a class and −1 across.
+    """L_S = XᵀTX with T = diag(S1) − S, S_ij = 1 within a class and −1 between classes.
 
-    With one-hot Y, S = 2YYᵀ − 11ᵀ: T needs no n × n matrix, and L_S is formed only at moderate
-    order. It is invariant to translations of the samples, so they are shifted to the origin.
+    With one-hot Y, S = 2YYᵀ − 11ᵀ, so no n × n matrix is formed; L_S is formed at moderate order
+    only. It is invariant to translations of the samples, which are shifted to the origin for
+    accuracy.
     `weights` are the multiplicities of the samples, default 1.
     """
     X = near_origin(X)
@@ -127,7 +128,7 @@ def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
     classes, indices = class_indices(y)
     check_consistent_length(X, indices)
     if classes.size < 2:
-        raise ValueError("y has only one class; a metric is learned from at least two")
+        raise ValueError("y has only one class; learning a metric needs at least two")
     return X, indices
 
 
@@ -138,7 +139,7 @@ def _regularizer(name: str) -> tuple[str, float, float]:
 
 
 def _growth(regularizer: str, order: int) -> Growth:
-    """The loss is a square, so F is at least its regulariser; ‖M‖² ≥ (tr M)²/d."""
+    """A lower bound on F in tr M: the loss is not negative, and ‖M‖² ≥ (tr M)²/d."""
     if regularizer == "trace":
         return Growth(0.0, 1.0)
     if regularizer == "frobenius":

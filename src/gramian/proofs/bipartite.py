@@ -1,4 +1,4 @@
-"""λ_min of a multiple of the identity plus an off-diagonal block, by its largest singular value."""
+"""λ_min of [aI, B; Bᵀ, aI], from a bound on the largest singular value of B."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Array = NDArray[np.floating]
 class Bipartite:
     """[aI, B; Bᵀ, aI] with a sparse B = sN (m × n): its smallest eigenvalue is a − ‖B‖.
 
-    s is a power of two, so that scaling is exact and N need not be copied. N is a sparse matrix, or
-    a matrix in blocks that has `gram` (NᵀN), `gram_times(V)`, `longest`, and `forming`, the seconds
-    to form NᵀN.
+    s is a power of two, so that scaling is exact and N is not copied. N is a sparse matrix, or a
+    matrix in blocks with the attributes `gram` (NᵀN), `gram_times(V)` (NᵀNV), `longest` and
+    `forming` (the time in seconds to form NᵀN).
     """
 
     scale: float
@@ -41,21 +41,21 @@ class Bipartite:
 
     @property
     def tall(self) -> bool:
-        """Whether vectors with one entry per row of B are too long: estimates then use BᵀB."""
+        """Whether B has too many rows for vectors of that length; estimates then use BᵀB."""
         return hasattr(self.block, "gram_times")
 
     @property
     def forming(self) -> float:
-        """Seconds to form BᵀB, 0 if negligible."""
+        """Time in seconds to form BᵀB, 0 if negligible."""
         return float(getattr(self.block, "forming", 0.0))
 
     def smaller(self) -> LiftedGram:
-        """a²I − BᵀB or a²I − BBᵀ. Its λ_min is a² − ‖B‖², close to 0 if a − ‖B‖ is."""
+        """a²I − BᵀB or a²I − BBᵀ, whose λ_min is a² − ‖B‖²."""
         N = self.block if self.block.shape[1] == self.order else self.block.T.tocsr()
         return LiftedGram(N, self.scale, self.share)
 
     def from_smaller(self, bottom: float) -> float:
-        """The bound on λ_min that follows from a bound for the smaller matrix."""
+        """The bound on λ_min that follows from such a bound for `smaller`."""
         square = self.scale**2 * (1 + 2 * UNIT) - bottom
         return self.scale - float(np.sqrt(max(square, 0.0))) * (1 + 4 * UNIT)
 

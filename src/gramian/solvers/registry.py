@@ -197,6 +197,6 @@ def check_accepts(
     if reason is not None:
         able = [s.name for s in SOLVERS.values() if refusal(s) is None]
         raise ValueError(
-            f"solver {solver.name!r} cannot take {problem.name!r}: {reason}. "
+            f"solver {solver.name!r} cannot solve {problem.name!r}: {reason}. "
             f"These can: {', '.join(able)}"
         )
