@@ -225,7 +225,7 @@ def test_terms_bound_the_objective_without_trace_term():
     """A sum of squares is not negative, and neither is ⟨C, M⟩ if C ⪰ 0."""
     problem = gm.Problem(Composite(Entries(PAIRS[:4], N), Squared(TARGET[:4]), constant=3.0))
     certificate = gm.certify(problem, np.random.default_rng(0).standard_normal((N, 2)))
-    assert certificate.method == "sum of the least of its terms"
+    assert certificate.method == "sum of the minima of the terms"
     assert certificate.lower_bound == pytest.approx(3.0)
 
 

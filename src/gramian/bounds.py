@@ -26,7 +26,7 @@ EIGENVALUE_GAP_FRACTION = 0.05
 QUICK_PRODUCTS = 120
 """Lanczos products for an intermediate certificate; a final one is proved."""
 
-LEAST_TERMS = "sum of the least of its terms"
+LEAST_TERMS = "sum of the minima of the terms"
 """Method of a bound that follows from the growth of F alone."""
 
 CONTRADICTION = "none: a lower bound is above F"
