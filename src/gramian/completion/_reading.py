@@ -364,7 +364,7 @@ def checked_values(values: NDArray[Any]) -> Array:
     bad = ~np.isfinite(numbers)
     if bad.any():
         first = int(bad.argmax())
-        raise ValueError(f"rating {first} is {numbers[first]}: leave out what is not known")
+        raise ValueError(f"rating {first} is {numbers[first]}: leave out unknown ratings")
     return numbers
 
 

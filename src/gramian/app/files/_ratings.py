@@ -190,7 +190,7 @@ def _checked(
     bad = ~np.isfinite(read)
     if values is not None and bad.any():
         first = int(bad.argmax())
-        raise FileError(f"{path}: rating {first} is {read[first]}: leave out what is not known")
+        raise FileError(f"{path}: rating {first} is {read[first]}: leave out unknown ratings")
     return _array_ids(path, rows), _array_ids(path, cols), read
 
 
