@@ -19,10 +19,8 @@ DML_EIG = "DML-eig (Ying, Li 2012)"
 SQLP = "SQLP (Wu 2011)"
 BIS = "BiS (Hu, Kwok 2019)"
 
-ABSENT = "gisette, protein and real-sim could not be had; of the rivals only KTA-Lbfgs is run"
-NO_SIFT = (
-    "neither SIFT descriptors nor the paper's alignment could be had: LBP of deep-funneled images"
-)
+ABSENT = "gisette, protein and real-sim were not available; of the rivals only KTA-Lbfgs is run"
+NO_SIFT = "without SIFT descriptors and the paper's alignment: LBP of deep-funneled images"
 MVU_SIZES = "under a time limit"
 
 ITEMS = (
@@ -40,7 +38,7 @@ ITEMS = (
         "Table 1",
         "top eigenvalues against eigs",
         "lro_table1",
-        "PRIMME, where it can be had, in place of JDQR; no rank √n, no orthogonality",
+        "PRIMME, if available, instead of JDQR; without rank √n and orthogonality",
     ),
     Item(LRO, "Table 2", "errors on UCI sets", "metric_tables", "rivals' software is not run"),
     Item(LRO, "Table 3", "the large sets", None, "a description: see the data sets"),
@@ -49,7 +47,7 @@ ITEMS = (
         "Fig. 2",
         "seconds against dimension, gisette and real-sim",
         "lro_fig2",
-        "neither set could be had: features made of MNIST, and news20; SURF is not run",
+        "neither set was available: instead features of MNIST, and news20; SURF is not run",
     ),
     Item(
         LRO,
@@ -63,7 +61,7 @@ ITEMS = (
         "Table 4",
         "KTA against SURF",
         "metric_tables",
-        "SURF, a MATLAB code, is not run; gisette and real-sim could not be had",
+        "SURF, a MATLAB code, is not run; gisette and real-sim were not available",
     ),
     Item(
         LRO,
@@ -78,7 +76,7 @@ ITEMS = (
         "Table 5",
         "CG against L-BFGS",
         "lro_tables56",
-        "without isolet; gisette and real-sim could not be had",
+        "without isolet; gisette and real-sim were not available",
     ),
     Item(LRO, "Table 6", "convergence from random starts", "lro_tables56"),
     Item(DML_EIG, "Tables 1, 2", "the algorithms", None, "algorithms: solver frank-wolfe"),
@@ -96,7 +94,7 @@ ITEMS = (
     Item(
         DML_EIG,
         "Table 7",
-        "LFW, against the art of its day",
+        "LFW, compared with other methods of that time",
         "lfw_verification",
         f"{NO_SIFT}; three descriptors of its four",
     ),
@@ -119,14 +117,14 @@ ITEMS = (
     Item(BIS, "Table II", "Rand indices", "bis_tables123"),
     Item(BIS, "Table III", "seconds", "bis_tables123"),
     Item(BIS, "Fig. 2", "convergence on a9a", "bis_tables123"),
-    Item(BIS, "Fig. 3", "MovieLens, along the way", "bis_tables456", "10M could not be had"),
-    Item(BIS, "Table IV", "the MovieLens sets", None, "a description; 10M could not be had"),
+    Item(BIS, "Fig. 3", "MovieLens, along the way", "bis_tables456", "10M was not available"),
+    Item(BIS, "Table IV", "the MovieLens sets", None, "a description; 10M was not available"),
     Item(
         BIS,
         "Table V",
         "RMSE",
         "bis_tables456",
-        "10M could not be had: movielens_10m is a synthetic set of its shape",
+        "10M was not available: movielens_10m is a synthetic set of its shape",
     ),
     Item(BIS, "Table VI", "seconds", "bis_tables456", "10M: see movielens_10m, synthetic"),
     Item(BIS, "Table VII", "ORL faces", "bis_table7"),

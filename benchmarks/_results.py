@@ -158,9 +158,9 @@ def _index(records: dict[str, Record]) -> str:
     pages = "\n".join(records)
     return f"""# Results
 
-Every table and figure of the five papers, ours beside theirs. Each page has the command that made
-it, the machine and the versions; the figures in it are those of the run. Seconds are of one core of
-a small machine that did other things too: compare them within a table.
+Every table and figure of the five papers, with our figures and those of the paper. Each page states
+the command, the machine and the versions of its run. Times are those of one core of a small machine
+that also ran other programs: compare them only within a table.
 
 {_coverage(records)}
 
@@ -168,15 +168,15 @@ a small machine that did other things too: compare them within a table.
 
 {_besides(records)}
 
-## What we lose
+## Where gramian is worse
 
-Figures of the two tables above in which a paper or a peer is better. The seconds of the papers are
-those of their machines.
+Figures of the two tables above in which a paper or another program is better. The times of the
+papers are those of their machines.
 
 {_beaten(records)}
 
-Rows of the pages in which one of our defaults missed a bar, lost to another method, or failed; in
-brackets the figure judged, a dash where the run did not get so far.
+Rows of the pages in which a default of gramian missed a target, was worse than another method or
+failed. The figure is in brackets, with a dash if the run ended before it was computed.
 
 {_lost(records)}
 

@@ -20,7 +20,7 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report
 
 TITLE = "Random and adversarial instances against certificates and statuses"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 INSTANCES = 600, 40
 

@@ -28,8 +28,8 @@ from gramian.maps import Congruence, Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite, GramQuadratic, Sum
 from gramian.solvers.registry import SOLVERS
 
-TITLE = "auto against every other solver: seconds to a certified gap"
-PAPER = "No table of a paper: the default solver beside all the others"
+TITLE = "auto compared with every other solver: seconds to a certified gap"
+PAPER = "Not from a paper: the default solver compared with all others"
 
 TOL = 1e-6
 NEAR = 1.5

@@ -22,7 +22,7 @@ from benchmarks.harness.report import Report, Table, Versus
 from gramian.completion import NuclearCompletion
 from gramian.problems import nuclear_completion
 
-TITLE = "Completing MovieLens: the paper's solvers, and the defaults beside other recommenders"
+TITLE = "Completing MovieLens: the paper's solvers; the defaults and other recommenders"
 PAPER = "BiS (Hu and Kwok 2019), Section IV-B, Tables IV-VI and Fig. 3"
 NEEDS_DATA = ("movielens_100k", "movielens_1m")
 

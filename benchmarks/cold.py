@@ -27,7 +27,7 @@ from benchmarks.harness.process import child_env
 from benchmarks.harness.report import Report, Table
 
 TITLE = "Seconds to the first result"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 COLUMNS = ["case", "empty cache", "filled cache", "second fit", "empty / filled", "compiled"]
 QUICK = ("minimize", "kta_wine")

@@ -23,7 +23,7 @@ from gramian.maps import Congruence, Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
 
 TITLE = "Convergence of every solver on every kind of problem"
-PAPER = "No table of a paper: every solver on every problem it takes"
+PAPER = "Not from a paper: every solver on every problem that it accepts"
 
 SECONDS = 3.0, 0.3
 QUICK = ("quadratic_commuting", "top_eigen")

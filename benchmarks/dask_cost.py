@@ -29,7 +29,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.objectives.halves import halves_of
 
 TITLE = "A cluster: the cost of a sweep, measured and by formula"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 SHAPE, RATINGS, FILES = (60_000, 4_000), 10_000_000, 10
 QUICK_SHAPE, QUICK_RATINGS = (3_000, 600), 200_000

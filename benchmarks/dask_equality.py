@@ -25,7 +25,7 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 
 TITLE = "A cluster: the same optimum on 1, 2 and 4 worker processes"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 COLUMNS = ["estimator", "workers", "F there", "F at home", "gap there", "gap at home",
            "within the gaps", "same bits again", "same bits as with one worker",

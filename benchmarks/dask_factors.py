@@ -24,7 +24,7 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 
 TITLE = "A cluster: a factor larger than the driver's memory"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 FULL = {"users": 500_000, "items": 500, "ratings": 1_000_000, "rank": 128}
 QUICK = {"users": 20_000, "items": 300, "ratings": 200_000, "rank": 64}

@@ -27,7 +27,7 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 
 TITLE = "A cluster: workers killed at random moments"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 KILLS, QUICK_KILLS, BUDGET = 20, 3, 400.0
 """Kills of a fit, and the seconds for all of them."""

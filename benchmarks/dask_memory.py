@@ -20,7 +20,7 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 
 TITLE = "A cluster: data larger than its memory"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 LIMIT = 1000
 """Megabytes of a worker."""

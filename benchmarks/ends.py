@@ -28,8 +28,8 @@ from benchmarks._attack.summary import text
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 
-TITLE = "How many small problems end"
-PAPER = "No table of a paper"
+TITLE = "Final status of many small problems"
+PAPER = "Not from a paper"
 
 FAMILIES = (*SMALL, "sdp")
 EACH = 200, 1

@@ -32,7 +32,7 @@ from gramian.manifold import NeighborLayout
 from gramian.metric import KTA, LMNN, ClassCollapse, DMLEig, LMNNEig, TripletMetric
 
 TITLE = "Maps to few dimensions"
-PAPER = "No table of a paper: 3-NN error in two and five dimensions"
+PAPER = "Not from a paper: 3-NN error in two and five dimensions"
 NEEDS_DATA = (
     "sonar", "glass", "ionosphere", "pima", "segment", "waveform", "optdigits", "pendigits",
     "satimage", "splice", "letter", "usps",

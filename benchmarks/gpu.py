@@ -23,7 +23,7 @@ from benchmarks.harness.data import load_arrays, load_set
 from benchmarks.harness.report import Report, Table
 
 TITLE = "Fits on a GPU"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 PROFILED = 20.0
 """Only fits up to this many seconds are profiled: every launch is recorded."""

@@ -23,7 +23,7 @@ from gramian.arrays import cpu
 from gramian.arrays import threads as parallel
 
 TITLE = "Gather and scatter kernels against memory bandwidth"
-PAPER = "No paper: the kernels are the hot loop of every pairwise problem in this library."
+PAPER = "Not from a paper: the functions in which pairwise problems spend most of their time"
 
 SIZES = [(100_000, 1_000_000), (1_000_000, 1_000_000), (1_000_000, 10_000_000)]
 QUICK_SIZES = [(20_000, 100_000)]

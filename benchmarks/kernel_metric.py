@@ -22,7 +22,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.metric import KTA, DMLEig
 
 TITLE = "Kernelised DML-eig and KTA against the linear models and Euclid"
-PAPER = "No paper's table: the kernel forms of DML-eig (Ying, Li 2012) and BILGO eq. (5)"
+PAPER = "Not from a paper: the kernel forms of DML-eig (Ying, Li 2012) and BILGO eq. (5)"
 NEEDS_DATA = ("ionosphere", "sonar", "glass", "pima", "optdigits")
 
 SETS = ("wine", "breast cancer", "iris", *NEEDS_DATA[:4]), ("wine", "glass")

@@ -24,7 +24,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.manifold import MVU, NeighborLayout
 
 TITLE = "Layouts: NeighborLayout and MVU against Isomap and UMAP"
-PAPER = "No table of a paper: neighbourhoods kept in two dimensions, digits and faces"
+PAPER = "Not from a paper: preservation of neighbourhoods in two dimensions, digits and faces"
 NEEDS_DATA = ("mnist", "orl_faces")
 
 POINTS, POINTS_QUICK = 5000, 300

@@ -22,7 +22,7 @@ from benchmarks.harness.process import ChildResult
 from benchmarks.harness.report import Report, Table
 from gramian.completion import MMMF, NuclearCompletion
 
-TITLE = "Margins: MMMF beside nuclear-norm completion, a logistic factorisation, and Clarabel"
+TITLE = "MMMF compared with nuclear-norm completion, a logistic factorisation and Clarabel"
 PAPER = "DML-eig (Ying and Li 2012), Appendix A, eqs. (27) and (28); it prints no results"
 NEEDS_DATA = ("movielens_100k",)
 

@@ -19,7 +19,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.metric import KTA, DMLEig
 
 TITLE = 'The defaults of DMLEig and KTA: "auto" against the best of a grid'
-PAPER = "No table of a paper: evidence for mu, floor and lam (DML-eig §3.1, BILGO eq. 5)"
+PAPER = "Not from a paper: evidence for mu, floor and lam (DML-eig §3.1, BILGO eq. 5)"
 NEEDS_DATA = (
     "sonar", "glass", "ionosphere", "pendigits", "satimage", "splice", "letter", "isolet",
 )  # fmt: skip

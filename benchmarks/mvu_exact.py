@@ -22,7 +22,7 @@ from gramian.manifold import MVU
 from gramian.methods.conic_backends import ConeBlock, ConicModel, load_backend
 
 TITLE = "Maximum variance unfolding with exact edges: MVU against Clarabel"
-PAPER = "No table of a paper: the equality-constrained MVU of Weinberger and Saul"
+PAPER = "Not from a paper: the equality-constrained MVU of Weinberger and Saul"
 
 SIZES = (10, 20, 30, 40, 100, 300), (10,)
 NEIGHBOURS, ERRORS = 4, (1e-3, 1e-4)

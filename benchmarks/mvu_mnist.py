@@ -18,7 +18,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.manifold import MVU
 
 TITLE = "Maximum variance unfolding of all MNIST training digits"
-PAPER = "No table of a paper: full MVU at n = 60,000 within ten minutes, two cores and 2 GB"
+PAPER = "Not from a paper: full MVU at n = 60,000 within ten minutes, two cores and 2 GB"
 NEEDS_DATA = ("mnist",)
 
 LIMITS, LIMITS_QUICK = {5_000: 40.0, 10_000: 60.0, 20_000: 80.0, 60_000: 480.0}, {2_000: 10.0}

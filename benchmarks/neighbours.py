@@ -18,7 +18,7 @@ from gramian.constraints import other_class_neighbors, same_class_neighbors
 from gramian.neighbours import nearest
 
 TITLE = "Neighbours: exact, approximate, and by threads"
-PAPER = "no paper: scikit-learn's brute force and faiss's IndexFlatL2 in the same run"
+PAPER = "Not from a paper: scikit-learn's brute force and faiss's IndexFlatL2 in the same run"
 NEEDS_DATA = ("mnist", "a9a")
 
 K, TARGETS = 6, 3

@@ -17,7 +17,7 @@ from benchmarks.harness.report import Report, Table
 from benchmarks.threads import COUNTS, repeated
 
 TITLE = "Passes over data against the bytes they move"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 RANKS = (8, 16, 32, 64, 128, 256)
 SIZE, POINTS = 10**6, 20_000

@@ -1,7 +1,7 @@
 """Regression by 5 nearest neighbours in a learned metric: R² on held-out samples.
 
-`MetricRegressor` with its defaults against Euclid's metric, metric-learn's MLKR and ridge
-regression, on the same splits.
+`MetricRegressor` with its defaults is compared with the Euclidean metric, metric-learn's MLKR and
+ridge regression on the same splits.
 """
 
 import csv
@@ -33,13 +33,13 @@ from benchmarks.harness.report import Report, Table
 from gramian.metric import MetricRegressor
 
 TITLE = "Regression in a learned metric"
-PAPER = "No table of a paper: R² of 5 nearest neighbours"
+PAPER = "Not from a paper: R² of predictions by 5 nearest neighbours"
 NEEDS_DATA = ()
 STORED = ("winequality_red", "winequality_white")
-"""Sets in the folder `more` of the data, whose classes are numbers; used where they are there."""
+"""Sets in the folder `more` of the data, whose classes are numbers; omitted if missing."""
 FEATURES = {"wine": 0, "breast_cancer": 29, "bupa": 5, "saheart": 2}
-"""Sets of which a feature is the target, and its column: alcohol, fractal dimension, drinks a day,
-cholesterol; those of scikit-learn, and those in the folder `more`."""
+"""Sets in which a feature replaces the target, and its column: alcohol, fractal dimension, drinks
+per day, cholesterol. The first two are part of scikit-learn, the others in the folder `more`."""
 FILES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "cars": ("cars.json", "", "Miles_per_Gallon",
              ("Cylinders", "Displacement", "Horsepower", "Weight_in_lbs", "Acceleration")),
@@ -61,13 +61,15 @@ METHODS: dict[str, Callable[[], Any]] = {
     RIDGE: lambda: RidgeCV(np.geomspace(1e-3, 1e3, 13)),
 }
 NOTES = (
-    f"Random halves of at most {SAMPLES} samples, the same for all methods, standardised by the "
-    "training half. R² of the other half.",
-    "All methods with their defaults; the penalty of ridge regression is chosen by generalised "
-    f"cross-validation. {MLKR} (metric-learn) is followed by the {NEIGHBOURS} nearest neighbours. "
-    "Times are CPU seconds of one thread.",
-    "The differences are those of R² from Euclid's metric, with the standard error over splits.",
-    f"Of {', '.join(FEATURES)} a feature is the target: alcohol, fractal dimension, drinks a day "
+    f"At most {SAMPLES} samples of each set are divided into random halves, the same for all "
+    "methods, and standardised by the mean and variance of the training half. "
+    "R² is that of the other half.",
+    "All methods have their default parameters; the penalty of ridge regression is selected by "
+    f"generalised cross-validation. {MLKR} is that of metric-learn, with predictions by the "
+    f"{NEIGHBOURS} nearest neighbours. Times are CPU seconds of one thread.",
+    "The last table lists R² minus the R² of the Euclidean metric, ± the standard error over "
+    "splits.",
+    f"In {', '.join(FEATURES)} the target is a feature: alcohol, fractal dimension, drinks per day "
     "and cholesterol.",
 )
 
@@ -90,7 +92,7 @@ def run(ctx: Context) -> Report:
 
 
 def measure(folder: str, name: str, splits: int) -> Measured:
-    """R² and CPU seconds of all methods but MLKR."""
+    """R² and CPU seconds of all methods except MLKR."""
     X, y = _samples(folder, name)
     found: Measured = {label: [] for label in METHODS}
     for seed in range(splits):
@@ -173,7 +175,7 @@ def _ranks(found: dict[str, Measured]) -> Table:
     scores = np.array([[_mean(part[label]) for label in labels] for part in found.values()])
     ranks = np.mean([rankdata(-row) for row in scores], axis=0)
     table = Table(
-        f"{len(found)} sets: mean rank by mean R², mean R², CPU seconds of all fits",
+        f"Means over {len(found)} sets of the rank by R² and of R²; CPU seconds of all fits",
         ("method", "mean rank", "mean R²", "CPU seconds"),
     )
     for place in np.argsort(ranks):
@@ -192,7 +194,7 @@ def _errors(found: dict[str, Measured]) -> Table:
 
 
 def _differences(found: dict[str, Measured]) -> Table:
-    table = Table("R² minus that of Euclid's metric", ("set", "method", "difference", "±"))
+    table = Table("R² minus that of the Euclidean metric", ("set", "method", "difference", "±"))
     for name, part in found.items():
         for label in (OURS, MLKR):
             if label in part:

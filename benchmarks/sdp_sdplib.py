@@ -1,4 +1,4 @@
-"""SDPLIB beside Clarabel and SCS: value and violation against the printed optimum, seconds, memory.
+"""SDPLIB by gramian, Clarabel and SCS: value, violation, distance from the printed optimum, costs.
 
 Files `sdplib/NAME.dat-s.gz` and `sdplib/optima.csv` in the folder of --data, or in its `sdp/`.
 """
@@ -12,7 +12,7 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.process import ChildResult
 from benchmarks.harness.report import Report, Table
 
-TITLE = "SDPLIB: gramian beside Clarabel and SCS"
+TITLE = "SDPLIB: gramian compared with Clarabel and SCS"
 PAPER = "Borchers, SDPLIB 1.2 (1999): the optima as printed there"
 
 LIMITS = 120.0, 10.0
@@ -156,6 +156,6 @@ def _notes(lost: list[str], limit: float) -> list[str]:
     return [
         f"Limit: {limit:g} s a call. Times are those of the solvers, files read beforehand.",
         f"Of mcp, maxG, theta and gpp with order {LARGE} and more, not first: {first}.",
-        "The error is beside the printed optimum, half a unit of its last digit allowed for.",
+        "The error is relative to the printed optimum, minus half a unit of its last digit.",
         "Blocks of up to 50 rows are handed to Clarabel by auto: the rest is certificate.",
     ]

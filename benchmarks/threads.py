@@ -23,7 +23,7 @@ from benchmarks.harness.report import Report, Table
 from benchmarks.harness.timing import in_child
 
 TITLE = "Seconds by number of threads"
-PAPER = "No table of a paper"
+PAPER = "Not from a paper"
 
 COUNTS = tuple(count for count in (1, 2, 4, 8, 16) if count <= cores())
 FEW = 4

@@ -27,7 +27,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.manifold import MVU, ColoredMVU, RegMVU
 
 TITLE = "Unfoldings: MVU, RegMVU and ColoredMVU against Isomap, LLE and UMAP"
-PAPER = "No table of a paper: manifolds with known parameters, digits and faces"
+PAPER = "Not from a paper: manifolds with known parameters, digits and faces"
 NEEDS_DATA = ("mnist", "orl_faces")
 
 POINTS, MANY = (1000, 200), 5000

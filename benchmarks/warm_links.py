@@ -23,7 +23,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.kernel import NPKL
 
 TITLE = "Adding links to a fitted kernel, warm, against a cold fit of all of them"
-PAPER = "BiS (Hu and Kwok 2019), Section IV-A, for the instances; no paper has the question"
+PAPER = "BiS (Hu and Kwok 2019), Section IV-A, for the instances; the comparison is not in a paper"
 NEEDS_DATA = ("a1a", "a5a", "a9a")
 
 SETS, ADDED = (NEEDS_DATA, NEEDS_DATA[:1]), ((10, 100), (10,))

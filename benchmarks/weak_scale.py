@@ -22,7 +22,7 @@ from gramian.constraints import local_pairs, random_pairs, random_triplets
 from gramian.metric import LMNN, DMLEig, LMNNEig, TripletMetric
 
 TITLE = "Pairs and triplets: the same as labels, a million of them, and growing data"
-PAPER = "No paper's table: weak supervision at the sizes that pairs come in"
+PAPER = "Not from a paper: weak supervision with realistic numbers of pairs"
 NEEDS_DATA = ("pima", "waveform", "segment", "optdigits", "orl_faces", "usps")
 
 QUICK = ("wine", "iris")
