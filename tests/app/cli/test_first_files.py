@@ -159,7 +159,7 @@ def test_a_first_column_without_a_name_names_the_rows(run, folder):
     frame.to_csv("named.csv", quoting=2)
     line = ("metric", "named.csv", "--label", "species", "--no-verdict", "--out", "o.csv")
     status, _, err = run(*line)
-    assert status == 0 and "taken for the names of the rows" in err
+    assert status == 0 and "used as row names" in err
     assert pd.read_csv("o.csv")["x0"].tolist() == frame.index.tolist()
 
 
@@ -637,7 +637,7 @@ def test_one_row_is_not_enough(run, folder, command):
     (folder / "one.csv").write_text("a,b,kind\n1,2,x\n")
     name, *more = command
     said = refused(run, name, "one.csv", "--label", "kind", *more)
-    assert said == "gramian: one.csv has one row only, and a model is learned from several"
+    assert said == "gramian: one.csv has only one row; learning needs at least two"
 
 
 def test_repeated_users_of_a_file_are_asked_for_once(run, folder):
@@ -717,7 +717,7 @@ def test_a_column_that_costs_most_rows_is_named(run, folder):
     frame.to_csv("gaps.csv", index=False)
     _, _, err = run("metric", "gaps.csv", "--label", "species", "--method", "kta", "--missing",
                     "drop", "--no-verdict")  # fmt: skip
-    assert "144 rows lack a cell of comment_length only: --drop comment_length keeps them" in err
+    assert "144 rows lack only the cell of comment_length: --drop comment_length keeps them" in err
 
 
 def test_matrices_are_refused_without_the_options_of_tables(run, folder):
@@ -755,7 +755,7 @@ def test_a_column_that_counts_the_rows_is_left_out(run, folder):
     line = ("metric", "ids.csv", "--label", "species", "--method", "kta", "--no-verdict")
     status, out, err = run(*line, "--model", "m.gramian", "--json")
     assert status == 0 and json.loads(out)["features"] == 4
-    assert "left out what only counts the rows: Id" in err
+    assert "left out columns of row numbers: Id" in err
     assert run("predict", "ids.csv", "--model", "m.gramian", "--out", "p.csv")[0] == 0
     frame[["Id", "species"]].to_csv("alone.csv", index=False)
     assert answer(run, "metric", "alone.csv", *line[2:])["features"] == 1

@@ -150,7 +150,7 @@ def test_progress_shows_every_phase_on_a_terminal(run, folder, monkeypatch):
             clock.phase(name)
             time.sleep(0.05)
     line = terminal.getvalue()
-    assert "the neighbours of 10 samples (0 s; in all 0 s of 20)" in line
+    assert "the neighbours of 10 samples (0 s; total 0 s of 20)" in line
     assert "the certificate" in line and line.endswith("\r\x1b[2K")
 
 
@@ -520,7 +520,7 @@ def test_missing_cells_are_reported_with_their_lines(run, machines):
     machines.assign(empty=np.nan).to_csv("machines.csv", index=False)
     assert "--drop empty leaves out what is empty" in refused(run, *line)
     _, _, err = run(*line, "--missing", "mean", "--no-verdict")
-    assert "nothing is in empty: leave it out with --drop empty" in " ".join(err.split())
+    assert "no values in empty: leave it out with --drop empty" in " ".join(err.split())
 
 
 def test_the_index_of_a_frame_is_left_out(run, machines):
@@ -528,7 +528,7 @@ def test_the_index_of_a_frame_is_left_out(run, machines):
     line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
     status, out, err = run(*line, "--json", "--no-verdict")
     assert status == 0 and json.loads(out)["features"] == 3
-    assert "has no name and counts the rows, and is left out" in " ".join(err.split())
+    assert "has no name and the row numbers; it is left out" in " ".join(err.split())
 
 
 def test_a_misspelt_column_is_reported_with_the_existing_ones(run, machines):
@@ -539,7 +539,7 @@ def test_a_misspelt_column_is_reported_with_the_existing_ones(run, machines):
 def test_rejects_measurements_as_classes(run, machines):
     line = ("metric", "machines.csv", "--drop", "Machine ID,Measured at,State")
     sentence = refused(run, *line, "--label", "Temp (°C)")
-    assert "a quantity where classes belong" in sentence and "groups" in sentence
+    assert "continuous quantity" in sentence and "groups" in sentence
 
 
 def test_ratings_in_other_forms_name_the_option_that_fits(run, folder):
@@ -901,7 +901,7 @@ def test_ids_and_numbers_of_rows_are_named(command, run, folder, monkeypatch):
     _, _, err = run(
         command, "n.csv", *more, "--drop", "kind" if command == "embed" else "b", *method
     )
-    assert "'patientId', 'visit' look like an id or a number of the row" in err
+    assert "'patientId', 'visit' look like an id or a row number" in err
     assert "--drop patientId,visit leaves them out" in err
     _, _, err = run(command, "n.csv", *more, *method, "--drop", "patientId,visit,kind"
                     if command == "embed" else "patientId,visit")  # fmt: skip
@@ -933,7 +933,7 @@ def test_label_that_is_a_quantity_names_the_regressor(command, run, folder, monk
     frame = numbered()[["a", "b"]]
     frame.assign(price=(10 * frame["a"]).round(2)).to_csv("n.csv", index=False)
     sentence = refused(run, command, "n.csv", "--label", "price")
-    assert "a quantity where classes belong" in sentence and "MetricRegressor" in sentence
+    assert "continuous quantity" in sentence and "MetricRegressor" in sentence
     frame.assign(price=(1e4 * frame["a"]).round()).to_csv("n.csv", index=False)
     for kind in (KTA, gm.kernel.AutoKernel):
         monkeypatch.setattr(kind, "fit", interrupt)
