@@ -29,7 +29,7 @@ def fitted():
 
 def test_table_lists_every_candidate_and_the_choice(fitted):
     path = fitted.path_
-    assert path.names == ("Euclid's metric", "KTA", "ClassCollapse", "DMLEig", "LMNN")
+    assert path.names == ("the Euclidean metric", "KTA", "ClassCollapse", "DMLEig", "LMNN")
     assert path.held_out == len(Y) and path.gained and path.name == path.names[path.chosen]
     assert path.errors[path.chosen] < path.errors[0]
     assert path.errors.min() <= path.nested_error < path.errors[0]
@@ -87,7 +87,9 @@ def test_keeps_the_euclidean_metric_if_nothing_helps():
     circles, y = make_circles(120, noise=0.15, factor=0.5, random_state=0)
     found = AutoMetric().fit(circles, y)
     assert not found.path_.gained and found.learner_.lam_ == 0
-    assert str(found.path_).startswith("nothing is gained by learning: Euclid's metric is kept")
+    assert str(found.path_).startswith(
+        "nothing is gained by learning: the Euclidean metric is kept"
+    )
     M = found.get_mahalanobis_matrix()
     np.testing.assert_allclose(M, M[0, 0] * np.eye(2), atol=1e-12)
 
@@ -191,7 +193,7 @@ def test_omits_candidates_beyond_the_time_limit(monkeypatch):
 
     monkeypatch.setattr(_choice, "_mixtures", late)
     found = AutoMetric(time_limit=100.0).fit(IRIS, SPECIES)
-    assert found.path_.names == ("Euclid's metric", "KTA", "ClassCollapse", "DMLEig")
+    assert found.path_.names == ("the Euclidean metric", "KTA", "ClassCollapse", "DMLEig")
     assert found.result_.status.converged
 
 
@@ -207,7 +209,7 @@ def test_interrupt_keeps_the_candidates_before_it(monkeypatch):
 
     monkeypatch.setattr(_evidence, "of_neighbours", interrupted)
     found = AutoMetric().fit(IRIS, SPECIES)
-    assert found.path_.names == ("Euclid's metric", "KTA") and len(calls) == 12
+    assert found.path_.names == ("the Euclidean metric", "KTA") and len(calls) == 12
     assert found.result_.status is Status.INTERRUPTED
 
 

@@ -18,7 +18,7 @@ SHRUNK = [LMNN, DMLEig, LMNNEig, TripletMetric]
 LEARNERS = [KTA, LinearSeparation, *SHRUNK]
 IDS = {"ids": lambda learner: learner.__name__}
 ROOM = 0.03
-"""Above Euclid's error: about two of the test samples."""
+"""Allowed difference from the Euclidean error: about two of the test samples."""
 
 WINE, KIND = load_wine(return_X_y=True)
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -82,7 +82,7 @@ def test_selection_is_printed_and_saved(learner, tmp_path):
 
 def test_shuffled_labels_keep_the_euclidean_metric():
     fitted = LinearSeparation().fit(*SETS["shuffled"])
-    assert "nothing is gained by learning: Euclid's metric is kept" in str(fitted.path_)
+    assert "nothing is gained by learning: the Euclidean metric is kept" in str(fitted.path_)
 
 
 @pytest.mark.parametrize("learner", [LinearSeparation, DMLEig], **IDS)
@@ -129,8 +129,8 @@ def test_labels_without_any_direction_keep_euclid():
 
 
 def test_evaluated_metric_is_the_fitted_metric():
-    """P₊ of the minimiser without the cone errs less here than Euclid's metric, the optimum more:
-    9.8 % of the test after a choice by the former, where Euclid's has 5.2.
+    """The projected unconstrained minimiser has a smaller error than the Euclidean metric, the
+    optimum a larger one: 9.8 % if λ is selected by the former, where the Euclidean metric has 5.2 %.
     """
     images, y = load_digits().images / 8 - 1, load_digits().target
     X = np.array([zoom(image, 2, order=3).ravel() for image in images])

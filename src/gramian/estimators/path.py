@@ -30,7 +30,7 @@ NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"
 GAIN_IN_STANDARD_ERRORS = 0.5
 """Standard errors by which a candidate must beat the baseline. Mean errors of `KTA` on held-out
 tests of wine, ionosphere and pima, six splits each: 2.5, 11.6, 28.9 with 0.5; 3.8, 11.6, 28.4 with
-1; 3.8, 14.1, 29.3 with 2; Euclid's metric has 3.8, 15.6, 29.3."""
+1; 3.8, 14.1, 29.3 with 2; the Euclidean metric has 3.8, 15.6, 29.3."""
 
 CLOSE_IN_STANDARD_ERRORS = 1.0
 """Standard errors within which a candidate closer to the baseline counts as equal to the best."""
@@ -183,7 +183,7 @@ def least(losses: Sequence[Array]) -> int:
     A mixture has one parameter, and a wrong choice costs little. Errors of `LMNN` on wine,
     ionosphere, segment and sonar, four splits each: with a required gain of 1.5 standard errors
     4.2, 16.4, 7.9 and 18.2 %, by this rule 3.8, 14.3, 7.3 and 17.3; unmixed 3.8, 12.9, 6.5 and
-    21.0; Euclid's metric has 3.8, 17.6, 13.0 and 17.7.
+    21.0; the Euclidean metric has 3.8, 17.6, 13.0 and 17.7.
     """
     errors = _errors(losses)
     return int(np.flatnonzero(errors <= errors.min())[-1])

@@ -56,8 +56,8 @@ def choose_learner(
     """The learner selected by the neighbours of held-out samples.
 
     Every learner is fitted to each part with a large tolerance and several settings: δ of
-    `ClassCollapse`, α of mixtures with Euclid's metric, λ of `KTA`. `plain` states whether Euclid's
-    metric is a candidate. None if there are too few samples to hold out, or no time.
+    `ClassCollapse`, α of mixtures with the Euclidean metric, λ of `KTA`. `plain` states whether the
+    Euclidean metric is a candidate. None if there are too few samples to hold out, or no time.
     """
     trial = Trial.of(samples, classes)
     if trial is None:
@@ -130,7 +130,7 @@ def _weight(found: _Judged, trial: Trial, split: Split) -> float:
 def _mixtures(
     trial: Trial, learner: ShrunkLearner, samples: Array, units: list[float], count: int
 ) -> Metrics:
-    """The last `count` mixtures of a learner's metric with Euclid's."""
+    """The last `count` mixtures of a learner's metric with the Euclidean one."""
     fixed, gram, weights = learner._amounts(samples), samples.T @ samples, iter(units)
 
     def metrics(split: Split) -> Candidates:
@@ -196,9 +196,9 @@ def _path(found: list[_Judged], plain: bool) -> CandidatePath:
 
 
 def _taken(losses: Array, plain: bool) -> int:
-    """The learner of the smallest error, if that is better than Euclid's metric.
+    """The learner of the smallest error, if that is better than the Euclidean metric.
 
-    There is no comparison with Euclid's metric if it is not allowed (`plain` is False).
+    There is no comparison with the Euclidean metric if it is not allowed (`plain` is False).
     """
     best = 1 + int(_least(losses[1:])[0])
     gain, error = difference([losses], 0, best)

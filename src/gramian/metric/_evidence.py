@@ -67,7 +67,7 @@ Search = Callable[[Any, int], tuple[Indices, Array]]
 """The given number of nearest samples of some queries, and their squared distances, of shape
 (candidates, queries, samples)."""
 
-PLAIN = "Euclid's metric"
+PLAIN = "the Euclidean metric"
 NEIGHBOUR_SHARE = f"share of other classes among {SHARED} nearest neighbours"
 PAIR_ERROR = "1 − AUC of pairs"
 TRIPLET_ERROR = "share of triplets that are broken"

@@ -290,7 +290,7 @@ def test_a_report_reads_what_predict_reads(run, folder):
 
 
 def test_verdict_starts_with_the_kept_euclidean_metric(run, folder):
-    """The folds of this set choose other weights than the model, which keeps Euclid's metric."""
+    """The folds select other weights than the model, which keeps the Euclidean metric."""
     load_breast_cancer(as_frame=True).frame.to_csv("cells.csv", index=False)
     line = ("metric", "cells.csv", "--label", "target", "--method", "kta", "--model", "m.gramian")
     facts = answer(run, *line)
@@ -308,9 +308,9 @@ def test_verdict_starts_with_the_kept_euclidean_metric(run, folder):
 def test_folds_that_keep_euclid_are_counted(monkeypatch):
     X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
     model = KTA(lam=1e-3).fit(X, y)
-    assert "kept Euclid's metric" not in verdict_of_metric(model, X, y).sentence
+    assert "kept the Euclidean metric" not in verdict_of_metric(model, X, y).sentence
     monkeypatch.setattr("gramian.app.verdict.metric.keeps_euclid", lambda other: other is not model)
-    assert "of which 5 kept Euclid's metric" in verdict_of_metric(model, X, y).sentence
+    assert "of which 5 kept the Euclidean metric" in verdict_of_metric(model, X, y).sentence
 
 
 def test_euclid_is_a_multiple_of_the_identity():
@@ -571,7 +571,7 @@ def test_method_says_that_euclids_metric_was_kept_with_many_classes(run, folder)
     frame.assign(amount=rng.permutation(120) % 50).to_csv("amounts.csv", index=False)
     facts = answer(run, "metric", "amounts.csv", "--label", "amount")
     assert facts["verdict"].startswith(EUCLID_KEPT)
-    assert facts["method"] == "auto (Euclid's metric)"
+    assert facts["method"] == "auto (the Euclidean metric)"
 
 
 @pytest.mark.parametrize(("left", "folds"), [(np.inf, 5), (1.0, 1)])

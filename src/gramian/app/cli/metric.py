@@ -182,7 +182,7 @@ def metric(
 
 
 def _chosen(fitted: Any, kept: bool) -> str:
-    """The learner that an automatic choice took, or Euclid's metric if it was kept."""
+    """The learner that an automatic choice took, or the Euclidean metric if it was kept."""
     path = getattr(fitted, "path_", None)
     return PLAIN if kept else type(fitted.learner_).__name__ if path is None else str(path.name)
 

@@ -16,7 +16,7 @@ CHANCE, FEW_GAINS = 0.05, 30
 which their signs must pass this test too: a mean of few gains is not normally distributed."""
 
 LARGEST_COMPARED = 2000
-"""Features up to which a metric is compared with Euclid's, and samples are analysed by PCA."""
+"""Maximum number of features for the comparison with the Euclidean metric and for PCA."""
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,17 @@ seed gives the same verdict under any load."""
 MOST_ASKED = 5000
 """Rows that k-NN predicts at most, chosen at random if there are more."""
 
-EUCLID_KEPT = "Euclid's metric was kept: no learned metric was clearly better on held-out samples"
+EUCLID_KEPT = (
+    "The Euclidean metric was kept: no learned metric was clearly better on held-out samples"
+)
 
 
 def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3) -> Verdict:
     """The k-NN errors of a fitted metric by cross-validation, with all its choices in each fold.
 
     A fold is held out from everything: the steps before the metric, the choice of its weight, the
-    metric and the neighbours. If the model kept Euclid's metric, the error is that of Euclid's
-    metric in all folds, since this is what the model does with new samples. At most `MOST_ASKED`
+    metric and the neighbours. If the model kept the Euclidean metric, the error is that of the
+    Euclidean metric in all folds, because the model uses it for new samples. At most `MOST_ASKED`
     rows are predicted; the only sample of a class is never held out. Only one fold is held out of
     samples that are larger than `QUICK`, and no fold that would exceed a time limit.
     """
@@ -74,12 +76,12 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3) -> Verdict:
             break
     where = f"{len(wrong)} of {folds} folds"
     if plain and not kept:
-        where += f", of which {plain} kept Euclid's metric"
+        where += f", of which {plain} kept the Euclidean metric"
     return of_errors(np.concatenate(wrong), f"{k}-NN", where, kept)
 
 
 def keeps_euclid(model: Any) -> bool:
-    """Whether a fitted metric is a multiple of Euclid's, in all directions."""
+    """Whether a fitted metric is a multiple of the Euclidean one in all directions."""
     learner = model[-1] if isinstance(model, Pipeline) else model
     rows = getattr(learner, "components_", None)
     if rows is None or len(rows) < rows.shape[1] or len(rows) > LARGEST_COMPARED:
@@ -93,7 +95,7 @@ def keeps_euclid(model: Any) -> bool:
 
 
 def with_choice(verdict: Verdict, kept: bool) -> Verdict:
-    """The verdict, preceded by a sentence about Euclid's metric if it was kept."""
+    """The verdict, preceded by a sentence about the Euclidean metric if it was kept."""
     if not kept or verdict.sentence.startswith(EUCLID_KEPT):
         return verdict
     return replace(verdict, sentence=f"{EUCLID_KEPT}. {verdict.sentence}")
@@ -114,7 +116,7 @@ def wrong_rows(
 ) -> Array:
     """Whether k-NN errs on each test row, without the metric and with it.
 
-    If Euclid's metric was `kept`, `model` has only the steps before it, or is None.
+    If the Euclidean metric was `kept`, `model` has only the steps before it, or is None.
     """
     columns = []
     for view in [model] if kept else [before(model), model]:
@@ -174,7 +176,9 @@ def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdic
     if kept:
         sentence = f"{EUCLID_KEPT}; {sentence}."
     elif better == worse:
-        sentence = f"The learned metric is no better than Euclid's: {sentence}; you do not need it."
+        sentence = (
+            f"The learned metric is no better than the Euclidean one: {sentence}; do not use it."
+        )
     elif chance(better, worse) > CHANCE:
         rows = "row" if better == 1 else "rows"
         sentence = (
@@ -184,7 +188,7 @@ def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdic
     elif better > worse:
         sentence = f"It helped: {sentence}."
     else:
-        sentence = f"The learned metric is worse than Euclid's: {sentence}; do not use it."
+        sentence = f"The learned metric is worse than the Euclidean one: {sentence}; do not use it."
     return Verdict(sentence, f"{name} error", plain, learned, len(wrong))
 
 
