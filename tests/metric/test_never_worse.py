@@ -130,7 +130,7 @@ def test_labels_without_any_direction_keep_euclid():
 
 def test_evaluated_metric_is_the_fitted_metric():
     """The projected unconstrained minimiser has a smaller error than the Euclidean metric, the
-    optimum a larger one: 9.8 % if λ is selected by the former, where the Euclidean metric has 5.2 %.
+    optimum a larger one: 9.8 % if λ is selected by the former; the Euclidean metric has 5.2 %.
     """
     images, y = load_digits().images / 8 - 1, load_digits().target
     X = np.array([zoom(image, 2, order=3).ravel() for image in images])

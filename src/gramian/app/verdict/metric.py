@@ -177,7 +177,8 @@ def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdic
         sentence = f"{EUCLID_KEPT}; {sentence}."
     elif better == worse:
         sentence = (
-            f"The learned metric is no better than the Euclidean one: {sentence}; do not use it."
+            f"The learned metric is no better than the Euclidean one: {sentence}; "
+            "you do not need it."
         )
     elif chance(better, worse) > CHANCE:
         rows = "row" if better == 1 else "rows"
