@@ -10,7 +10,7 @@ from gramian.arrays import cpu
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("columns", [1, 5, 40])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_a_sparse_product_is_in_the_precision_of_the_factor(compiled, columns, kind):
+def test_sparse_product_has_the_dtype_of_the_factor(compiled, columns, kind):
     rng = np.random.default_rng(0)
     A = sp.random_array((30, 20), density=0.3, rng=rng, format="csr")
     V = rng.standard_normal((20, columns))

@@ -83,7 +83,7 @@ def test_sensors_not_connected_to_an_anchor():
     assert found.value <= 1e-10
 
 
-def test_other_constraints_have_no_corner():
+def test_other_constraints_are_not_recognised_as_fixed_block():
     corner = Entries([[0, 0], [0, 1], [1, 1]], 4)
     objective = Composite(Entries([[2, 2], [2, 3]], 4), Squared(1.0))
     free = gm.Problem(objective, constraints=gm.Constraint.equal(corner, [1.0, 0.0, 1.0]))

@@ -1,4 +1,4 @@
-"""Duplicate samples are one point that counts with its multiplicity."""
+"""Duplicate samples are merged into one point weighted by its multiplicity."""
 
 import numpy as np
 import pytest

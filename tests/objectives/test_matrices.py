@@ -150,11 +150,11 @@ def test_rejects_A_or_B_that_is_not_psd(name, value):
     ],
     ids=["zero", "rank one", "hidden from the probe", "tiny", "huge", "low-rank"],
 )
-def test_a_singular_psd_matrix_is_accepted(matrix):
+def test_accepts_singular_psd_matrix(matrix):
     require_psd(as_symmetric(matrix, "A"), "A")
 
 
-def test_integer_and_single_precision_matrices_are_taken_as_doubles():
+def test_integer_and_float32_matrices_are_converted_to_float64():
     L = np.random.default_rng(0).standard_normal((3, 2))
     exact = GramQuadratic(2 * np.eye(3), np.eye(3), np.eye(3))
     for dtype in (int, np.float32, np.uint8):

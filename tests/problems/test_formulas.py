@@ -50,7 +50,7 @@ def matrix_free(request, monkeypatch):
 
 @EVERY_REGULARIZER
 @EVERY_SAMPLE
-def test_kta_is_its_formula(samples, regularizer, penalty, matrix_free):
+def test_kta_equals_its_formula(samples, regularizer, penalty, matrix_free):
     problem = problems.kta(samples, LABELS, 0.3, regularizer=regularizer)
     expected = penalty + 0.3 * np.sum((X @ M @ X.T - Y @ Y.T) ** 2)
     assert problem.value(L) == pytest.approx(expected)
@@ -59,7 +59,7 @@ def test_kta_is_its_formula(samples, regularizer, penalty, matrix_free):
 
 @EVERY_REGULARIZER
 @EVERY_SAMPLE
-def test_linear_separation_is_its_formula(samples, regularizer, penalty, matrix_free):
+def test_linear_separation_equals_its_formula(samples, regularizer, penalty, matrix_free):
     problem = problems.linear_separation(samples, LABELS, 0.3, regularizer=regularizer)
     expected = penalty + 0.3 * np.sum(signed_scatter() * M)
     assert problem.value(L) == pytest.approx(expected)
@@ -68,18 +68,18 @@ def test_linear_separation_is_its_formula(samples, regularizer, penalty, matrix_
 
 @pytest.mark.parametrize("labels", LABELLINGS.values(), ids=LABELLINGS)
 @pytest.mark.parametrize("make", [problems.kta, problems.linear_separation])
-def test_labels_of_any_type(make, labels):
+def test_accepts_labels_of_any_type(make, labels):
     assert make(X, labels, 0.3).value(L) == pytest.approx(make(X, LABELS, 0.3).value(L))
 
 
 @pytest.mark.parametrize("make", [problems.kta, problems.linear_separation])
-def test_zero_lam_leaves_the_regularizer(make):
+def test_zero_lam_gives_the_regularizer(make):
     assert make(X, LABELS, 0.0).value(L) == pytest.approx(REGULARIZERS["identity"])
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(-1, 1, 5000)], ids=["plain", "weighted"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_single_precision_samples_are_summed_in_double_precision(sparse, weights):
+def test_float32_samples_are_summed_in_float64(sparse, weights):
     rows = (100 + np.random.default_rng(0).standard_normal((5000, 3))).astype(np.float32)
     exact = rows.astype(float)
     expected = exact.T @ (exact if weights is None else exact * weights[:, None])
@@ -95,7 +95,7 @@ def test_kta_of_single_precision_samples():
     )
 
 
-def test_quadratic_is_its_formula():
+def test_quadratic_equals_its_formula():
     rng = np.random.default_rng(1)
     A, B, C = psd(rng, 5), psd(rng, 5), symmetric(rng, 5)
     expected = np.trace(A @ M @ A @ M + B @ M @ M + 2 * C @ M)
@@ -127,7 +127,7 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_top_eigen_is_its_formula_for_every_kind_of_matrix(kernel):
+def test_top_eigen_equals_its_formula_for_all_matrix_types(kernel):
     if hasattr(kernel, "dense"):
         dense = kernel.dense()
     else:
@@ -145,6 +145,6 @@ def test_top_eigen_of_an_operator_omits_the_constant():
 
 
 @pytest.mark.parametrize("dtype", [int, np.float32, float])
-def test_value_takes_factors_of_any_real_type(dtype):
+def test_value_accepts_factors_of_any_real_dtype(dtype):
     problem = problems.top_eigen(np.eye(3))
     assert problem.value(np.ones((3, 1), dtype=dtype)) == pytest.approx(6.0)

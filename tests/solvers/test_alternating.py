@@ -1,4 +1,4 @@
-"""Least squares row by row: the kernel, the halves, the sweeps, and what `auto` makes of them."""
+"""Row-wise least squares: the compiled code, the halves of the factor, sweeps, and `auto`."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def row_fits(m, n, free, seed=0):
 
 @BOTH
 @pytest.mark.parametrize("free", [False, True])
-def test_enough_steps_solve_every_row(compiled, free):
+def test_enough_conjugate_gradient_steps_solve_every_row(compiled, free):
     m, n, r = 25, 18, 5
     rows, cols, fits = row_fits(m, n, free)
     rng = np.random.default_rng(1)
@@ -71,8 +71,8 @@ def test_enough_steps_solve_every_row(compiled, free):
         np.testing.assert_allclose(P[i], best, atol=1e-9)
 
 
-def test_long_rows_are_taken_in_parts():
-    """More entries in a row than are collected at once."""
+def test_long_rows_are_processed_in_parts():
+    """A row may have more entries than are processed at once."""
     from gramian.arrays import _kernels
 
     count, rng = 2 * _kernels.ROOM + 7, np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_long_rows_are_taken_in_parts():
     np.testing.assert_allclose(parts, plain, rtol=1e-9)
 
 
-def test_a_squared_loss_of_one_weight_or_target_has_its_squares():
+def test_squared_loss_with_scalar_weight_or_target_has_least_squares_form():
     for loss in (Squared(1.5), Squared(np.arange(3.0)), Squared(0.5, weight=np.arange(1.0, 4.0))):
         squares, z = loss.least_squares(), np.array([0.3, -1.0, 2.0])
         assert 0.5 * np.sum((squares.scale * z - squares.targets) ** 2) == pytest.approx(
@@ -94,7 +94,7 @@ def test_a_squared_loss_of_one_weight_or_target_has_its_squares():
         )
 
 
-def test_rows_do_not_depend_on_the_number_of_threads(monkeypatch):
+def test_rows_are_independent_of_the_number_of_threads(monkeypatch):
     _, _, fits = row_fits(400, 300, True)
     rng = np.random.default_rng(1)
     start, Q = rng.normal(size=(400, 9)), rng.normal(size=(300, 9))
@@ -110,7 +110,7 @@ def test_rows_do_not_depend_on_the_number_of_threads(monkeypatch):
 
 
 @OFFSETS
-def test_a_state_has_the_value_of_its_factor(ridge):
+def test_value_of_state_is_that_of_its_factor(ridge):
     problem = completion(ridge=ridge)
     halves = halves_of(problem.objective)
     L = np.random.default_rng(2).normal(size=(problem.order, 4))
@@ -136,7 +136,7 @@ def test_sweeps_never_raise_F(ridge, seed, rank):
 
 @OFFSETS
 @pytest.mark.parametrize("solver", ["alternating", "auto"])
-def test_the_optimum_of_another_solver_is_reached(ridge, solver, monkeypatch):
+def test_reaches_the_optimum_of_another_solver(ridge, solver, monkeypatch):
     monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     problem = completion(ridge=ridge)
     known = gm.minimize(problem, "staircase", tol=1e-9)
@@ -167,22 +167,22 @@ def test_auto_adds_columns_up_to_the_rank_of_the_optimum(first, monkeypatch):
     assert result.certificate.lower_bound <= best
 
 
-def test_nothing_above_the_weight_leaves_0(monkeypatch):
-    """No direction falls at 0: the answer is 0, and proved."""
+def test_optimum_is_0_if_the_weight_exceeds_all_singular_values(monkeypatch):
+    """F does not decrease along any direction at 0: the optimum is 0, and this is proved."""
     monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     result = gm.minimize(completion(lam=1e3), tol=1e-6)
     assert result.status is gm.Status.CONVERGED
     assert np.sum(result.factor**2) <= 1e-12 and result.certificate.proved
 
 
-def test_other_objectives_are_refused():
+def test_rejects_other_objectives():
     problem = problems.top_eigen(np.eye(4))
     with pytest.raises(ValueError, match="squares of some entries of a block"):
         gm.minimize(problem, "alternating")
 
 
 @pytest.mark.parametrize("start", [None, 3])
-def test_a_rough_factor_has_the_rank_asked_for_and_a_lower_F(start):
+def test_rough_factor_has_the_requested_rank_and_a_lower_F(start):
     problem = completion()
     rng = np.random.default_rng(0)
     factor = None if start is None else rng.normal(size=(problem.order, start))
@@ -191,7 +191,7 @@ def test_a_rough_factor_has_the_rank_asked_for_and_a_lower_F(start):
     assert problem.value(found) < problem.value(np.zeros((problem.order, 1)))
 
 
-def test_a_problem_with_another_weight_is_that_problem():
+def test_problem_with_another_weight_equals_a_new_problem():
     problem, other = completion(lam=1.5), completion(lam=0.4)
     L = np.random.default_rng(0).normal(size=(problem.order, 3))
     changed = problems.completion.trace_weighted(problem, 0.4)
@@ -201,7 +201,7 @@ def test_a_problem_with_another_weight_is_that_problem():
 
 @BOTH
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_roots_stiffness_and_a_gram_matrix_are_part_of_every_row(compiled, dtype):
+def test_rows_include_roots_stiffness_and_gram_matrix(compiled, dtype):
     m, n, r = 25, 18, 4
     rows, cols, plain = row_fits(m, n, True)
     rng = np.random.default_rng(2)
@@ -225,7 +225,7 @@ def test_roots_stiffness_and_a_gram_matrix_are_part_of_every_row(compiled, dtype
 
 
 @OFFSETS
-def test_sweeps_in_single_precision_reach_the_optimum_too(ridge, monkeypatch):
+def test_float32_sweeps_reach_the_optimum(ridge, monkeypatch):
     monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     problem = completion(ridge=ridge)
     known = gm.minimize(problem, "staircase", tol=1e-9)
@@ -237,8 +237,8 @@ def test_sweeps_in_single_precision_reach_the_optimum_too(ridge, monkeypatch):
 
 
 @pytest.mark.parametrize("lam", [0.1, 1.0, 10.0])
-def test_sweeps_to_zero_end_at_zero(lam):
-    """Changes become so small that their products underflow, and no mixture is left."""
+def test_sweeps_converge_to_zero_without_underflow(lam):
+    """Changes become so small that their products underflow, so that sweeps cannot be combined."""
     rng = np.random.default_rng(0)
     rows, cols = np.nonzero(rng.random((30, 20)) < 0.5)
     problem = problems.nuclear_completion(rows, cols, np.zeros(rows.size), (30, 20), lam, ridge=5.0)

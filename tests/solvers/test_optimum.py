@@ -67,7 +67,7 @@ def test_every_solver_reaches_the_optimum(name, case):
 
 
 @pytest.mark.parametrize(("name", "case"), DESCENDING)
-def test_values_fall_monotonically(name, case):
+def test_values_decrease_monotonically(name, case):
     result = gm.minimize(case.problem, name, tol=1e-9, max_iter=40)
     values = result.history["value"]
     assert np.all(np.diff(values) <= 1e-12 * (1 + np.abs(values[:-1])))
@@ -78,8 +78,8 @@ def test_values_fall_monotonically(name, case):
 
 
 @pytest.mark.parametrize("name", ["squared-entries", slow("squared-hinge-triplets")])
-def test_projected_gradient_ends_by_itself(name):
-    """Where rounding ends all progress, it says so long before its iteration limit."""
+def test_projected_gradient_stops_if_rounding_prevents_progress(name):
+    """If rounding prevents progress, it stops with this status long before its iteration limit."""
     result = gm.minimize(BY_NAME[name].problem, "projected-gradient", tol=1e-9, max_iter=2000)
     assert result.status is not gm.Status.MAX_ITER
 
@@ -107,13 +107,13 @@ def test_bilgo_reaches_the_optimum_with_every_option(name, options):
     assert -1e-8 <= gap <= (1e-2 if plain else 1e-6) * abs(case.optimum)
 
 
-def test_cap_alpha_keeps_alpha_within_one():
+def test_cap_alpha_limits_alpha_to_one():
     result = gm.minimize(BY_NAME["sum"].problem, "bilgo", local=None, cap_alpha=True, max_iter=30)
     assert np.nanmax(result.history["alpha"]) <= 1.0
     assert np.nanmin(result.history["beta"]) >= 0.0
 
 
-def test_journee_never_shrinks():
+def test_journee_keeps_alpha_at_one():
     result = gm.minimize(BY_NAME["sum"].problem, "journee", max_iter=10)
     assert np.all(result.history["alpha"][1:] == 1.0)
 
@@ -126,7 +126,7 @@ def test_journee_never_shrinks():
         ("random-conic-pursuit", {"chi": 0.0}, r"chi must lie in \(0, 1\]"),
     ],
 )
-def test_bad_options_are_refused(solver, options, message):
+def test_rejects_bad_options(solver, options, message):
     with pytest.raises(ValueError, match=message):
         gm.minimize(BY_NAME["top-eigen"].problem, solver, **options)
 
@@ -152,8 +152,8 @@ def test_top_eigen_of_limited_rank_is_the_truncated_optimum(solver, rank):
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 5])
-def test_a_large_order_is_solved_at_its_rank_from_any_start(columns, monkeypatch):
-    """Beyond LARGE the columns that a start lacks come from the gradient, all at once."""
+def test_large_order_is_solved_at_limited_rank_from_any_start(columns, monkeypatch):
+    """Beyond LARGE all missing columns of a start are taken from the gradient at once."""
     monkeypatch.setattr("gramian.solvers.auto.EXPLICIT_ORDER", 5)
     values = np.sort(np.linalg.eigvalsh(K0))[::-1]
     start = np.random.default_rng(0).standard_normal((len(K0), columns))
@@ -163,7 +163,7 @@ def test_a_large_order_is_solved_at_its_rank_from_any_start(columns, monkeypatch
 
 
 @pytest.mark.parametrize("name", list(SOLVERS))
-def test_a_rank_limit_is_respected_or_refused(name):
+def test_rank_limit_is_respected_or_rejected(name):
     problem = BY_NAME["squared-entries"].problem
     if name in ("eigenbasis", "whitened", "interior", "alternating"):
         with pytest.raises(ValueError, match="cannot solve"):
@@ -177,8 +177,8 @@ def test_a_rank_limit_is_respected_or_refused(name):
         assert result.rank <= 2
 
 
-def test_a_rank_limit_over_a_slice_is_respected_or_refused():
-    """‖M‖² over tr M = 1 is least at I/n, which has every rank but a low one."""
+def test_rank_limit_at_fixed_trace_is_respected_or_rejected():
+    """The minimiser I/n of ‖M‖² over tr M = 1 has full rank."""
     objective = problems.quadratic(None, 1.0, np.zeros((5, 5))).objective
     problem = gm.Problem(objective, gm.Spectrahedron(1.0))
     try:
@@ -208,8 +208,8 @@ def test_digits_reach_their_known_optimum(make, optimum, rank):
     assert result.rank == rank
 
 
-def test_a_rank_limit_ends_at_the_iteration_limit_at_tolerance_zero():
-    """The split before the cut must not wait for a gap of exactly 0."""
+def test_rank_limited_run_with_zero_tolerance_stops_at_max_iter():
+    """The unlimited run before the truncation must not continue until the gap is exactly 0."""
     problem = BY_NAME["quadratic-commuting"].problem
     result = gm.minimize(problem, rank=2, tol=0.0, max_iter=3, time_limit=2.0)
     assert result.status is not gm.Status.TIME_LIMIT
@@ -219,7 +219,7 @@ def test_a_rank_limit_ends_at_the_iteration_limit_at_tolerance_zero():
 
 
 @pytest.mark.parametrize("solver", ["auto", "bilgo", "lro", "lbfgs", "projected-gradient"])
-def test_a_warm_start_is_where_the_run_starts(solver):
+def test_run_starts_at_the_warm_start(solver):
     case = BY_NAME["squared-entries"]
     first = gm.minimize(case.problem, "lbfgs", tol=1e-8)
     for init in (first, first.factor, first.factor.astype(np.float32), first.factor.tolist()):
@@ -236,14 +236,14 @@ def test_a_warm_start_never_makes_the_result_worse():
             assert result.value <= case.problem.value(init)
 
 
-def test_a_warm_start_is_cut_to_the_rank_limit():
+def test_warm_start_is_truncated_to_the_rank_limit():
     init = np.random.default_rng(0).standard_normal((N, 5))
     result = gm.minimize(BY_NAME["top-eigen"].problem, "lbfgs", rank=2, init=init)
     assert result.rank <= 2
 
 
 @pytest.mark.parametrize("solver", ["bilgo", "lro", "lbfgs", "random-conic-pursuit"])
-def test_a_seed_fixes_the_run(solver):
+def test_same_seed_gives_same_run(solver):
     problem = BY_NAME["squared-hinge-triplets"].problem
     runs = [
         gm.minimize(problem, solver, max_iter=8, random_state=seed)
@@ -254,7 +254,7 @@ def test_a_seed_fixes_the_run(solver):
     assert not np.array_equal(runs[0].factor, runs[3].factor) or solver == "bilgo"
 
 
-def test_no_seed_means_the_same_run_each_time_and_a_random_state_is_taken():
+def test_default_seed_is_fixed_and_random_state_is_accepted():
     problem = BY_NAME["squared-entries"].problem
     runs = [gm.minimize(problem, "lro", max_iter=3) for _ in range(2)]
     np.testing.assert_array_equal(runs[0].factor, runs[1].factor)
@@ -289,8 +289,8 @@ def test_tiny_orders_work(solver, order):
 
 
 @pytest.mark.parametrize("solver", ANY_QUADRATIC)
-def test_an_optimum_at_zero_is_found(solver):
-    """F(M) = ‖M‖² + 2⟨C, M⟩ with C ≻ 0 is least at M = 0."""
+def test_finds_optimum_at_zero(solver):
+    """The minimiser of F(M) = ‖M‖² + 2⟨C, M⟩ with C ≻ 0 is M = 0."""
     problem = problems.quadratic(None, 1.0, psd(np.random.default_rng(0), 5) + np.eye(5))
     result = gm.minimize(problem, solver, max_iter=500)
     assert result.value == pytest.approx(0.0, abs=1e-6)
@@ -298,8 +298,8 @@ def test_an_optimum_at_zero_is_found(solver):
 
 
 @pytest.mark.parametrize("max_iter", [0, 1, 50])
-def test_a_point_over_a_slice_lies_in_the_slice_even_where_zero_is_better(max_iter):
-    """‖M‖² over tr M = 1 is 1/n; M = 0 would be better but is no member."""
+def test_result_has_the_fixed_trace_even_if_zero_is_better(max_iter):
+    """The minimum of ‖M‖² over tr M = 1 is 1/n; M = 0 has a smaller value but trace 0."""
     objective = problems.quadratic(None, 1.0, np.zeros((4, 4))).objective
     problem = gm.Problem(objective, gm.Spectrahedron(1.0))
     result = gm.minimize(problem, tol=0.0, max_iter=max_iter)
@@ -308,7 +308,7 @@ def test_a_point_over_a_slice_lies_in_the_slice_even_where_zero_is_better(max_it
 
 
 @pytest.mark.parametrize("zero", ["A", "B"])
-def test_a_zero_matrix_does_as_well_as_none(zero):
+def test_zero_linear_term_equals_none(zero):
     rng = np.random.default_rng(0)
     parts = {"A": psd(rng, 4) + np.eye(4), "B": psd(rng, 4) + np.eye(4), "C": symmetric(rng, 4)}
     none = gm.minimize(problems.quadratic(**{**parts, zero: None}))

@@ -1,4 +1,4 @@
-"""`gramian complete --scheduler`: what a cluster does not do is refused before it is sought."""
+"""`gramian complete --scheduler`: unsupported options are rejected before connecting."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pages of a metric and of ratings: what they do, and how they work in a real browser."""
+"""The pages for classes and for ratings: requests to the server, and use in a browser."""
 
 import io
 import sys
@@ -51,7 +51,7 @@ def mark(page, i, name):
 # --- a metric --------------------------------------------------------------------------
 
 
-def test_names_move_the_map_and_undo_takes_them_back(metric, tmp_path):
+def test_class_labels_update_the_map_and_can_be_undone(metric, tmp_path):
     first = ask(metric, "GET", "state")[1]
     assert set(first["labels"]) == {-1} and "Write the name of a class" in first["verdict"]
     assert ask(metric, "GET", "question")[0] == 409
@@ -82,7 +82,7 @@ def test_names_move_the_map_and_undo_takes_them_back(metric, tmp_path):
     assert undo(metric, told)[0] == 409
 
 
-def test_a_change_is_the_fit_of_all_names():
+def test_each_change_refits_all_class_labels():
     session = MetricSession(X)
     session.mark_all([(int(k), NAMES[k]) for k in range(0, 178, 6)])
     whole = KTA().fit(X[::6], NAMES[::6])
@@ -99,7 +99,7 @@ def test_a_change_is_the_fit_of_all_names():
         session.change("link", {})
 
 
-def test_frames_and_known_classes_from_python():
+def test_accepts_data_frames_and_known_classes():
     frame = pd.DataFrame(X, index=[f"w{k}" for k in range(178)])
     known = np.where(np.arange(178) % 9 == 0, NAMES, "")
     served = gm.explore(frame, known, model=KTA(), open_browser=False)
@@ -120,7 +120,7 @@ def rate(page, item, value):
     return ask(page, "POST", "rate", {"item": item, "value": value})
 
 
-def test_ratings_move_the_list(ratings, model):
+def test_ratings_update_recommendations(ratings, model):
     first = ask(ratings, "GET", "state")[1]
     assert len(first["best"]) == 10 and "Rate a few" in first["verdict"]
     for item in (3, 7, 11):
@@ -145,15 +145,15 @@ def test_ratings_move_the_list(ratings, model):
     assert "film \\u003c3>" in text and "http" not in text
 
 
-def test_models_that_fold_nothing_in_are_refused():
-    with pytest.raises(ValueError, match="folds in new ratings, NuclearCompletion, and this is MM"):
+def test_rejects_models_without_update_for_new_users():
+    with pytest.raises(ValueError, match="ratings of new users, a NuclearCompletion, got MMMF"):
         gm.explore(MMMF(), open_browser=False)
 
 
 # --- from the command line -------------------------------------------------------------
 
 
-def test_both_commands_open_a_page_and_write_what_was_made(tmp_path, model, monkeypatch, capsys):
+def test_metric_and_recommend_open_a_page_and_write_results(tmp_path, model, monkeypatch, capsys):
     seen = []
 
     def used(page, ready):
@@ -191,7 +191,7 @@ def severe(browser):
     return [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
 
 
-def test_a_class_is_written_and_points_clicked(metric, browser):
+def test_class_is_typed_and_samples_are_clicked(metric, browser):
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.by import By
 
@@ -221,7 +221,7 @@ def test_a_class_is_written_and_points_clicked(metric, browser):
     assert severe(browser) == []
 
 
-def test_films_are_rated_and_the_list_follows(ratings, browser):
+def test_rating_films_updates_the_list(ratings, browser):
     from selenium.webdriver.common.by import By
 
     browser.get(ratings.url)

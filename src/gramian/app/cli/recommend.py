@@ -71,8 +71,8 @@ def recommend(
 ) -> None:
     """Recommend items to USERS by a model of `gramian complete`.
 
-    Users can also be listed in a file (--users). New users are folded in from a file of their
-    ratings (--ratings). With --open you rate items on a page, which updates the recommendations.
+    Users can also be listed in a file (--users). For new users, a file of their ratings is
+    needed (--ratings); the model is not changed. With --open you rate items on a page, which updates the recommendations.
 
     \b
     Example:
@@ -102,7 +102,7 @@ def recommend(
             rows += _lines(estimator, known, *found)
         if ratings is not None:
             if isinstance(estimator, MMMF):
-                raise click.ClickException("models of --method mmmf do not fold in new users")
+                raise click.ClickException("models of --method mmmf cannot recommend to new users")
             new, cols, values = ratings_of(estimator, ratings, format, columns)
             given = new, as_ids(estimator.col_ids_, cols), values
             _note_unknown(estimator, ratings, given[1])

@@ -76,8 +76,8 @@ class RatingSession(History[tuple[Rated, ...]]):
     def __post_init__(self) -> None:
         if not isinstance(self.model, NuclearCompletion):
             raise ValueError(
-                f"a page to rate on needs a model that folds in new ratings, NuclearCompletion, "
-                f"and this is {type(self.model).__name__}"
+                "a page for ratings needs a model that accepts ratings of new users, a "
+                f"NuclearCompletion, got {type(self.model).__name__}"
             )
         check_is_fitted(self.model)
         self._begin(())
