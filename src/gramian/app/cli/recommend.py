@@ -71,8 +71,9 @@ def recommend(
 ) -> None:
     """Recommend items to USERS by a model of `gramian complete`.
 
-    Users can also be listed in a file (--users). For new users, a file of their ratings is
-    needed (--ratings); the model is not changed. With --open you rate items on a page, which updates the recommendations.
+    Users can also be listed in a file (--users). For new users, a file of their ratings is needed
+    (--ratings); the model is not changed. With --open you rate items on a page, which updates the
+    recommendations.
 
     \b
     Example:
