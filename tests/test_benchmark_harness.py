@@ -114,7 +114,7 @@ def context(folder: Path) -> Context:
 # --- reports -------------------------------------------------------------------------
 
 
-def test_report_sets_the_papers_figures_beside_ours(tmp_path):
+def test_report_shows_figures_of_the_paper_and_ours(tmp_path):
     table = Table("Times", ["solver", "seconds", "gap"])
     table.add("bilgo", Versus(1.23456, 80), np.float64("inf"))
     table.add("a|b", None, np.int64(3))
@@ -236,7 +236,7 @@ def piece(folder: Path, **changes) -> Context:
     return Context("demo", "A title", "A paper", folder, kept=Kept(folder / "kept"), **changes)
 
 
-def test_second_piece_takes_what_the_first_kept(tmp_path, called):
+def test_second_piece_uses_stored_results_of_the_first(tmp_path, called):
     given = [{"x": np.arange(3.0)}, {"x": np.arange(3.0)}, {}]
     first, second = piece(tmp_path), piece(tmp_path)
     before = [first.in_child("toys.toy:fill", kwargs, 1.0) for kwargs in given]
@@ -279,7 +279,7 @@ def test_equal_calls_side_by_side_have_a_file_each(tmp_path, called):
         assert ctx.report([]).how[0] == "4 side by side, one thread each"
 
 
-def test_peers_are_kept_too(tmp_path, monkeypatch):
+def test_results_of_peers_are_stored(tmp_path, monkeypatch):
     answers = iter([ChildResult(value={"k": 1})])
     monkeypatch.setattr(peers, "run_peer", lambda *args, **options: next(answers))
     found = [piece(tmp_path).peer("metric_learn_all", {"k": 3}).value for _ in range(2)]
@@ -338,7 +338,7 @@ def test_peers_are_found_by_name():
         peers.find_peer("nobody")
 
 
-def test_peer_without_requirements_block_is_refused(tmp_path):
+def test_rejects_peer_without_requirements_block(tmp_path):
     (tmp_path / "bare.py").write_text("print('hello')")
     with pytest.raises(ValueError, match=r"bare\.py has no"):
         peers.find_peer("bare", tmp_path)
@@ -403,7 +403,7 @@ def test_run_writes_one_folder_without_machine_paths(toys, data, tmp_path, capsy
     assert str(tmp_path) not in text + (folder / "toy.json").read_text()
 
 
-def test_run_says_what_is_wrong(toys, tmp_path, monkeypatch, capsys):
+def test_run_reports_missing_data_and_unknown_names(toys, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("GRAMIAN_DATA", raising=False)
     assert main(["run", "toy"], package=toys) == 2
     assert "'blobs'" in capsys.readouterr().err
@@ -427,7 +427,7 @@ def record(tmp_path):
     return json.loads((tmp_path / "toy.json").read_text())
 
 
-def test_summary_has_every_item_of_the_papers_and_what_we_lose(tmp_path, monkeypatch):
+def test_summary_has_every_item_of_the_papers_and_losses(tmp_path, monkeypatch):
     from benchmarks import _results
     from benchmarks._coverage import ITEMS
 
@@ -507,7 +507,7 @@ def test_the_first_number_of_a_cell(cell, value):
     assert number(cell) == value
 
 
-def test_a_figure_is_better_only_where_that_can_be_said():
+def test_figures_are_compared_only_if_comparable():
     from benchmarks._headlines import is_better
 
     assert is_better("3.1 ± 0.2", 3.2, "less") and is_better(0.9, "0.8", "more")

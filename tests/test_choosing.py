@@ -100,7 +100,7 @@ def test_the_command_writes_the_same_page_twice(records, tmp_path: Path):
     assert (tmp_path / "one.md").read_text() == (tmp_path / "two.md").read_text() == page(records)
 
 
-def test_command_without_results_says_what_to_run(tmp_path: Path, capsys):
+def test_command_without_results_names_the_command_to_run(tmp_path: Path, capsys):
     with pytest.raises(SystemExit):
         main(["--results", str(tmp_path)])
     assert "python -m benchmarks run auto_table" in capsys.readouterr().err

@@ -57,7 +57,7 @@ def fit_ratings():
 
 
 @pytest.mark.parametrize(("which", "fit"), [(0, fit_metric), (1, fit_ratings)])
-def test_a_fit_walks_as_the_guide_does(which, fit):
+def test_fit_calls_the_functions_of_the_guide_in_order(which, fit):
     stops = STOP.findall(part("Two walks through the code").split("\nFrom `")[1 + which])
     assert 3 <= len(stops) <= 6
     assert entered(fit, stops) == stops
@@ -71,7 +71,7 @@ def test_every_room_is_shown():
     assert named == rooms - {"__init__", "__main__"}
 
 
-def test_every_equation_is_where_the_guide_says():
+def test_every_equation_is_in_the_module_of_the_guide():
     mark = ""
     for row in part("Where the papers' equations are").strip().splitlines()[2:]:
         paper, _, where = (cell.strip() for cell in row.strip("|").split("|"))

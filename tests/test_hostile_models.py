@@ -131,7 +131,7 @@ def test_classifiers_of_the_same_samples_are_counted(tmp_path):
     refused(file, "more memory than its size")
 
 
-def test_members_that_overlap_are_refused(tmp_path):
+def test_rejects_overlapping_members(tmp_path):
     """The directory of the archive has many names for the same bytes."""
     names = [f"a{k}" for k in range(300)]
     members = dict.fromkeys(names, npy("|b1", (0,)))
@@ -151,7 +151,7 @@ def test_members_that_overlap_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(10**9,), (2**31, 2**20), (0,)])
-def test_strings_of_no_length_are_refused(shape, tmp_path):
+def test_rejects_empty_strings(shape, tmp_path):
     file = model_file(tmp_path / "m", kta(classes_=array_of("a")), a=npy("<U0", shape))
     refused(file, "is not read")
 
@@ -162,7 +162,7 @@ def test_the_length_of_no_strings_is_not_taken_from_the_file(tmp_path):
     assert found.classes_.dtype.itemsize == 4
 
 
-def test_a_column_transformer_of_any_width_is_refused(tmp_path):
+def test_rejects_column_transformer_of_any_width(tmp_path):
     refused(model_file(tmp_path / "m", pipeline(columns(width=10**9))), "more memory than its")
     many = [columns(width=10**5)] * 20
     refused(model_file(tmp_path / "m", pipeline(*many)), "more memory than its size")
@@ -228,7 +228,7 @@ CUTS = npy("<i8", (2,), np.array([0, 10**9]).tobytes())
         (columns(names=["a", "b", "c"]), "the names of columns are not an array"),
     ],
 )
-def test_only_arrays_are_taken_for_arrays(step, message, tmp_path):
+def test_only_arrays_are_recognised_as_arrays(step, message, tmp_path):
     refused(model_file(tmp_path / "m", pipeline(step), c=CUTS), message)
 
 
@@ -269,7 +269,7 @@ def test_names_of_columns_are_looked_up_in_linear_time(tmp_path):
     ("degree", "width", "message"),
     [(10**6, 10, "degree of at most"), (2, 10**9, "more memory"), ([1, 10**9], 3, "at most")],
 )
-def test_polynomials_of_any_size_are_refused(degree, width, message, tmp_path):
+def test_rejects_polynomials_of_any_size(degree, width, message, tmp_path):
     options = {"dict": [["degree", {"tuple": degree} if isinstance(degree, list) else degree]]}
     powers = class_of(
         "sklearn.preprocessing.PolynomialFeatures", options=options, width=width, names=None
@@ -305,7 +305,7 @@ def test_an_imputer_of_many_columns_is_quick(tmp_path):
 
 
 @pytest.mark.parametrize("key", ["[1, 2]", '{"tuple": [1, 2]}', str(2**64), '{"array": "a"}'])
-def test_keys_whose_hashes_can_be_chosen_are_refused(key, tmp_path):
+def test_rejects_keys_whose_hashes_can_be_chosen(key, tmp_path):
     file = model_file(tmp_path / "m", kta(_evidence={"dict": [["@", 1]]}), key, a=MEGABYTE)
     refused(file, "cannot be the key of a dictionary")
 
@@ -322,7 +322,7 @@ def test_trees_of_small_parts_stay_in_proportion(part, tmp_path):
     assert peak < 40 * path.stat().st_size
 
 
-def test_a_wide_column_transformer_is_refused_before_it_is_written(tmp_path, monkeypatch):
+def test_rejects_wide_column_transformer_before_it_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.app.pipelines.WIDEST", 3)
     X = np.random.default_rng(0).normal(size=(30, 5))
     wide = make_pipeline(ColumnTransformer([("s", StandardScaler(), [0])]), KTA())
@@ -347,7 +347,7 @@ SIZES = [0, 1, 2, 3, 50, 10**3, 2**20, 2**31, 2**62, 10**18, 10**30, -1]
 
 
 @pytest.mark.slow
-def test_mutated_headers_and_numbers_load_or_are_refused(tmp_path):
+def test_mutated_headers_and_numbers_are_loaded_or_rejected(tmp_path):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 12, 80), rng.normal(size=80)])
     steps = [("o", OneHotEncoder(sparse_output=False), [0]), ("s", StandardScaler(), [1])]

@@ -55,7 +55,7 @@ def test_estimators_do_not_import_the_compiler():
     assert fresh("import sys, gramian.metric; print('numba' in sys.modules)") == ["False"]
 
 
-def test_parts_that_are_not_listed_are_found_too():
+def test_subpackages_that_are_not_listed_are_found():
     names = ["arrays", "linalg", "methods", "proofs", "reductions"]
     code = """
 import sys

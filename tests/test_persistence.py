@@ -141,7 +141,7 @@ def test_round_trip(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["kta", "mvu", "npkl", "completion"])
 @pytest.mark.parametrize("how", [pickle, slow(joblib)])
-def test_pickle_and_joblib_work_too(name, how, tmp_path):
+def test_supports_pickle_and_joblib(name, how, tmp_path):
     estimator = fitted(name)
     with open(tmp_path / "model", "wb") as file:
         how.dump(estimator, file)

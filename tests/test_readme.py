@@ -8,7 +8,7 @@ from tests.first_screen import README, ROOT, alike, snippets
 MOST_LINES = 120
 
 
-def test_snippets_print_what_the_readme_says(tmp_path, monkeypatch):
+def test_snippets_print_the_output_in_the_readme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert len(snippets()) == 3
     for code, said in snippets():  # each in a scope of its own: it may be pasted alone

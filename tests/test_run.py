@@ -61,7 +61,7 @@ def test_a_function_that_makes_F_worse_returns_the_start():
     assert found.value <= problem.value(start)
 
 
-def test_a_function_that_returns_nonsense_is_refused():
+def test_rejects_function_with_invalid_result():
     problem = low_rank()
     with pytest.raises(ValueError, match="shape"):
         gm.minimize(problem, lambda problem, L, settings: np.ones((3, 1)))
@@ -72,7 +72,7 @@ def test_constraints_refuse_a_function():
         gm.minimize(gm.problems.maxcut(np.ones((4, 4)) - np.eye(4)), gradient_steps)
 
 
-def test_the_callback_sees_the_last_iteration():
+def test_callback_is_called_in_the_last_iteration():
     seen = []
     found = gm.minimize(low_rank(), callback=lambda state: seen.append(state.iteration))
     assert seen == list(found.history["iteration"])

@@ -185,7 +185,7 @@ def test_rejects_invalid_starting_points(init, trace, message):
         gm.minimize(problems.nearest(np.eye(3), trace=trace), init=init)
 
 
-def test_a_quadratic_that_is_not_convex_is_refused():
+def test_rejects_nonconvex_quadratic():
     with pytest.raises(ValueError, match="B must be positive semidefinite"):
         problems.quadratic(np.eye(3), np.diag([1.0, 1.0, -9e-9]), np.eye(3))
 
@@ -229,7 +229,7 @@ def test_an_estimate_ends_a_run_only_where_no_proof_fits_and_the_user_lets_it(pr
     assert (result.status is Status.CONVERGED) == (proof == "auto")
 
 
-def test_an_estimated_certificate_says_so():
+def test_estimated_certificate_is_printed_as_estimated():
     sure = gm.certify(problems.nearest(np.eye(3)), np.eye(3))
     guessed = replace(sure, proof="Lanczos", miss=1e-5, gap=0.1, relative_gap=0.1)
     assert "estimated" in str(guessed) and "1.0e-05" in str(guessed)

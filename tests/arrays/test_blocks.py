@@ -115,7 +115,7 @@ def test_whole_arrays_are_unchanged():
     np.testing.assert_array_equal(XP.broadcast_to(W, (2, LENGTH)), np.broadcast_to(W, (2, LENGTH)))
 
 
-def test_rows_of_a_whole_array_are_taken_along():
+def test_rows_of_whole_arrays_are_split_like_blocks():
     """An array with as many rows is cut like the blocks; others are taken as they are."""
     found = mapped(operator.add, in_blocks(W), W)
     np.testing.assert_array_equal(whole(found), 2 * W)

@@ -79,7 +79,7 @@ def test_pairs_of_text_and_numbers_keep_their_kinds():
     np.testing.assert_array_equal(model.predict([("u1", 3), ("u2", 4)]), expected)
 
 
-def test_says_that_text_was_given_for_numbers():
+def test_reports_text_in_place_of_numbers():
     rows, cols = np.divmod(np.arange(60), 8)
     model = NuclearCompletion(lam=1.0).fit((rows, cols, 1.0 + (rows * cols) % 5))
     message = "its ids are numbers such as 0, and these are text such as"

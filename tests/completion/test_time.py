@@ -108,7 +108,7 @@ def test_small_fit_without_time_skips_the_path(learner, ratings):
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_path_keeps_its_first_value_if_the_time_ends_in_the_next(ratings, monkeypatch):
+def test_path_keeps_its_first_value_if_the_time_limit_is_reached(ratings, monkeypatch):
     few, plain, seen = tuple(part[::20] for part in ratings), _selection.rough, []
 
     def ending(*given, **named):

@@ -193,7 +193,7 @@ def test_detects_that_no_multipliers_have_a_definite_slack(seed):
     assert abs(np.sum(result.ray * ((W @ W.T - B) @ result.ray))) < 1e-9
 
 
-def test_says_that_the_infimum_may_not_be_attained():
+def test_reports_that_the_infimum_may_not_be_attained():
     """M₁₁ → 0 needs M₂₂ → ∞, because M₁₂ = 1."""
     cost, row = np.diag([1.0, 0.0]), np.array([[0.0, 0.5], [0.5, 0.0]])
     found = gm.minimize(gm.problems.sdp(cost, [row], [1.0]), "clarabel")

@@ -100,7 +100,7 @@ def test_lost_fit_resumes_from_its_checkpoint(ratings, tmp_path, monkeypatch):
     assert resumed.certificate_.relative_gap < 0.5
 
 
-def test_error_without_a_client_says_how_to_start_one():
+def test_error_without_a_client_explains_how_to_start_one():
     with pytest.raises(gd.ClusterError, match="from distributed import Client"):
         gd.KTA().fit(da.zeros((4, 2), chunks=2), np.arange(4))
 

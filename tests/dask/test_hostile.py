@@ -72,7 +72,7 @@ def same_metric(found, known, within=1e-6):
 
 
 @pytest.mark.parametrize("name", ["KTA", "LinearSeparation"])
-def test_empty_partitions_add_nothing_to_moments(wine, name):
+def test_empty_partitions_do_not_change_moments(wine, name):
     X, y = wine
     mask = np.arange(len(X)) >= 60
     found = getattr(gd, name)(lam=0.01).fit(kept(X, 20, mask), kept(y, 20, mask))
@@ -224,7 +224,7 @@ def test_rejects_contradictory_pairs_and_triplets(wine):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_fit_on_the_driver_keeps_nothing_of_the_fit_before(wine):
+def test_fit_on_the_driver_removes_attributes_of_earlier_fit(wine):
     X, y = wine
     similar, other = gm.constraints.random_pairs(y, 30, random_state=0)
     pairs, same = X[np.vstack([similar, other])], np.repeat([True, False], 30)

@@ -105,7 +105,7 @@ def test_levels(lam, device):
         np.testing.assert_allclose(there.thresholds_, host.thresholds_, atol=0.2)
 
 
-def test_implicit_feedback_is_refused_on_a_device(device):
+def test_rejects_implicit_feedback_on_a_device(device):
     with pytest.raises(ValueError, match="on the processor"):
         ImplicitCompletion(device=device).fit(np.nan_to_num(RATINGS))
 
@@ -154,7 +154,7 @@ def test_arrays_of_other_libraries_are_lent(device):
     np.testing.assert_allclose(found.components_, expected.components_)
 
 
-def test_unfoldings_are_repaired_on_a_device_too(device, monkeypatch):
+def test_dual_vectors_of_unfoldings_are_repaired_on_a_device(device, monkeypatch):
     """Lowest eigenvectors by a dense pencil: as sharp as those of a sparse factor on the host."""
     from gramian.methods.pencil import DensePencil
 

@@ -72,7 +72,7 @@ def test_eigenvalues_that_are_off_are_paid_for(place):
     assert lost_by(there, values, 0 * vectors) == np.inf
 
 
-def test_a_factor_that_is_off_proves_nothing(device, place, monkeypatch):
+def test_inaccurate_cholesky_factor_is_not_used_for_a_proof(device, place, monkeypatch):
     import torch
 
     A = RNG.standard_normal((50, 50))
@@ -138,7 +138,7 @@ def test_leading_eigenpairs_of_dense_and_sparse_matrices(device, place):
         top_eigen(A, 2, device=device)
 
 
-def test_a_device_without_room_is_told_before_the_start(device, place, monkeypatch):
+def test_too_little_device_memory_is_reported_before_the_run(device, place, monkeypatch):
     monkeypatch.setattr(type(place), "free_memory", lambda self: 1e4)
     i, j = np.divmod(np.arange(2000), 50)
     problem = gm.problems.nuclear_completion(i, j, RNG.standard_normal(2000), (40, 50), 1.0)
@@ -147,12 +147,12 @@ def test_a_device_without_room_is_told_before_the_start(device, place, monkeypat
 
 
 @pytest.mark.parametrize("name", ["cuda:97", "warp drive", 3.5])
-def test_a_device_that_is_not_there_is_refused(name, device):
+def test_rejects_missing_device(name, device):
     with pytest.raises(ValueError, match="device"):
         gm.minimize(gm.problems.top_eigen(np.eye(3)), device=name)
 
 
-def test_what_is_recorded_answers_as_before(place):
+def test_recorded_calls_give_the_same_results(place):
     """Calls of one shape are recorded; other shapes, and what asks for a number, are not."""
     A = place.put(RNG.standard_normal((30, 30)))
     b = place.put(RNG.standard_normal(30))
@@ -168,7 +168,7 @@ def test_what_is_recorded_answers_as_before(place):
     np.testing.assert_allclose(arrays.host(product(wide)), arrays.host(A @ wide + b))
 
 
-def test_what_is_made_on_a_device_has_a_copy_at_home(place):
+def test_triplet_maps_of_device_and_host_agree(place):
     """Triplets by their keys: the same map wherever it is made, with its adjoint and row sums."""
     near = np.array([[1, 2], [0, 2], [0, 1], [4, 5], [3, 5], [3, 4]])
     keys = np.sort(RNG.choice(18, 9, replace=False)) * 2 + RNG.integers(0, 2, 9)

@@ -68,9 +68,7 @@ def completion(m=330, n=200, p=6000):
     return gm.problems.nuclear_completion(i, j, noisy, (m, n), 6.0, ridge=2.0)
 
 
-def test_nothing_as_long_as_the_factor_or_the_data_crosses_the_bus_within_a_solve(
-    device, monkeypatch
-):
+def test_solve_transfers_no_array_as_long_as_factor_or_data(device, monkeypatch):
     """Only numbers and small matrices come to the host, or go from it."""
     from gramian.arrays import torch as library
 
@@ -123,7 +121,7 @@ def test_a_start_a_limit_and_a_checkpoint(device, tmp_path):
     assert stopped.status is gm.Status.STOPPED
 
 
-def test_constraints_are_refused_by_name(device):
+def test_rejects_constraints_and_names_them(device):
     graph = np.ones((4, 4)) - np.eye(4)
     with pytest.raises(ValueError, match="linear constraints, which are met on the processor"):
         gm.minimize(gm.problems.maxcut(graph), device=device)

@@ -81,7 +81,7 @@ def close(found, expected):
 
 @pytest.mark.parametrize("step", [97, 5000])
 @pytest.mark.parametrize("name", list(PROBLEMS))
-def test_an_objective_in_blocks_is_the_same(name, step, place):
+def test_objective_in_blocks_has_the_same_values(name, step, place):
     problem = PROBLEMS[name]()
     plain, there = arrays.moved(problem, place).objective, streamed(problem, place, step)
     L, D = (place.put(0.3 * RNG.standard_normal((problem.order, 4))) for _ in range(2))
@@ -131,7 +131,7 @@ class Bus:
         monkeypatch.setattr(library, "sent", counted)
 
 
-def test_one_or_two_blocks_of_ratings_are_there_at_a_time(place, monkeypatch):
+def test_at_most_two_blocks_of_ratings_are_on_the_device(place, monkeypatch):
     """An evaluation passes over the ratings a few times, whatever they are made of."""
     bus, step = Bus(monkeypatch), 50
     there = streamed(completion(ridge=2.0, weights=WEIGHTS), place, step)
@@ -147,7 +147,7 @@ def test_one_or_two_blocks_of_ratings_are_there_at_a_time(place, monkeypatch):
     assert bus.most <= at_once * step * (4 + 4 + 4 + 8 + 8)
 
 
-def test_what_is_known_of_a_pattern_goes_with_it(place):
+def test_cached_data_of_a_pattern_are_freed_with_it(place):
     """Every block has a pattern of its own; a fit in blocks once held all of them for ever."""
     if place.device.type != "cuda":
         pytest.skip("what is known of patterns is for kernels of a GPU")
@@ -268,7 +268,7 @@ def test_neighbours_among_blocks_of_samples(asked, device, monkeypatch):
         nearest(points, 6, device=device, **options[asked])
 
 
-def test_what_has_no_room_in_blocks_either_is_refused(device, monkeypatch):
+def test_rejects_problem_too_large_even_in_blocks(device, monkeypatch):
     monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", "1000")
     with pytest.raises(ValueError, match=r"GB of data and 110 rows, which here need .* the device"):
         gm.minimize(completion(), device=device)
@@ -285,7 +285,7 @@ def test_a_limit_of_the_rank_needs_less(device, monkeypatch):
 
 
 @pytest.mark.parametrize("told", ["much", "-1", "nan"])
-def test_a_limit_that_is_none_is_refused(told, device, monkeypatch):
+def test_rejects_invalid_limit(told, device, monkeypatch):
     monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", told)
     with pytest.raises(ValueError, match="GRAMIAN_DEVICE_MEMORY must be a number of bytes"):
         gm.minimize(completion(), device=device)

@@ -155,7 +155,7 @@ def test_an_empty_file_and_a_folder(tmp_path):
         gm.io.read_sdpa(tmp_path)
 
 
-def test_an_order_whose_square_is_no_array(tmp_path):
+def test_reads_order_whose_square_exceeds_memory(tmp_path):
     path = tmp_path / "wide.dat-s"
     path.write_text("1\n1\n1000000\n1.0\n0 1 1 1 1.0\n1 1 1 1000000 1.0\n")
     assert gm.io.read_sdpa(path).order == 1_000_000

@@ -47,7 +47,7 @@ def test_consistent_links_are_kept_whatever_the_rows_say():
     assert share_met(links, labels) >= 0.99
 
 
-def test_links_that_clusters_do_not_mind_change_nothing():
+def test_satisfied_links_do_not_change_clusters():
     X, y = make_blobs(90, centers=3, cluster_std=0.3, random_state=0)
     links = gather(90, None, **links_of(y, 20))
     labels, _ = linked_clusters(X, links, means(3))
@@ -71,7 +71,7 @@ def test_full_shrinkage_is_spectral_clustering(learner):
 
 
 @EVERY
-def test_held_out_links_choose_and_the_clusters_say_what_they_keep(learner):
+def test_held_out_links_select_and_clusters_report_satisfied_links(learner):
     fitted = learner(n_clusters=3, random_state=0).fit(IRIS, **links_of(SPECIES, 40))
     path = fitted.path_
     assert path.value == fitted.shrinkage_ and path.held_out == len(fitted.links_.pairs)

@@ -30,7 +30,7 @@ def test_labels_of_the_index_are_its_rows(tmp_path):
     assert len(again.add_links(must_link=more).links_.pairs) == len(by_place.links_.pairs) + 1
 
 
-def test_labels_that_are_not_there_are_refused():
+def test_rejects_missing_labels():
     with pytest.raises(ValueError, match="must_link has 'q', which is not in the index of X"):
         NPKL(n_clusters=2).fit(FRAME, must_link=[("p0", "q")], cannot_link=APART)
     with pytest.raises(ValueError, match="pass a frame, or the numbers of its rows"):
@@ -88,6 +88,6 @@ def test_columns_of_text_are_named():
             fit()
 
 
-def test_what_is_measured_is_no_class():
+def test_rejects_continuous_labels():
     with pytest.raises(ValueError, match=r"Unknown label type: continuous\. A metric is learned"):
         KTA().fit(X, X[:, 0])

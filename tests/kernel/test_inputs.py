@@ -35,13 +35,13 @@ MASKED = np.ma.masked_array(X, X > 4)
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @EVERY_LEARNER
-def test_samples_whose_squares_overflow_are_refused(learner, form):
+def test_rejects_samples_whose_squares_overflow(learner, form):
     with pytest.raises(ValueError, match=r"entries of X are too large .*; rescale X"):
         clone(learner).fit(form(1e200 * X), PARTIAL)
 
 
 @EVERY_LEARNER
-def test_masked_samples_are_refused(learner):
+def test_rejects_masked_samples(learner):
     with pytest.raises(ValueError, match=r"X has .* masked entries"):
         clone(learner).fit(MASKED, PARTIAL)
     fitted = clone(learner).fit(X, PARTIAL)
@@ -66,7 +66,7 @@ def test_a_label_that_is_missing_is_unknown(learner, labels):
     np.testing.assert_array_equal(found.kernel_factor_, expected.kernel_factor_)
 
 
-def test_masked_links_are_refused():
+def test_rejects_masked_links():
     with pytest.raises(ValueError, match="must_link has 1 masked"):
         NPKL().fit(X, must_link=np.ma.masked_array([[0, 3], [1, 4]], [[0, 0], [0, 1]]))
     with pytest.raises(ValueError, match="targets has 1 masked"):
@@ -75,7 +75,7 @@ def test_masked_links_are_refused():
 
 @pytest.mark.parametrize("seed", ["abc", -1, 1.5])
 @pytest.mark.parametrize("learner", [NPKL(), KernelKMeans(n_clusters=3)], ids=["NPKL", "k-means"])
-def test_seeds_that_are_none_are_refused(learner, seed):
+def test_rejects_invalid_seeds(learner, seed):
     with pytest.raises(ValueError, match="random_state must be a whole number of at least 0"):
         clone(learner).set_params(random_state=seed).fit(X, PARTIAL)
 
@@ -87,7 +87,7 @@ def test_any_seed_of_numpy_seeds_k_means():
 
 
 @EVERY_LEARNER
-def test_indices_of_64_bits_are_taken(learner):
+def test_accepts_64_bit_indices(learner):
     long = sp.csr_array(X)
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
     fitted = clone(learner).fit(long, PARTIAL)
@@ -102,7 +102,7 @@ def test_new_samples_far_from_the_origin_find_their_neighbours():
 
 
 @pytest.mark.parametrize("learner", [AutoKernel(), NPKL(), PCP(), RegPCP()], ids=str)
-def test_says_why_there_are_no_clusters(learner):
+def test_reports_why_there_are_no_clusters(learner):
     fitted = clone(learner).fit(X, must_link=[[0, 3]], cannot_link=[[0, 1]])
     assert not hasattr(fitted, "labels_")
     with pytest.raises(AttributeError, match="'labels_': there are no clusters: pass n_clusters"):

@@ -82,7 +82,7 @@ def test_the_answer_is_the_same(name, how, fits):
 
 
 @pytest.mark.parametrize("name", slow_among(MAKERS, "NPKL with lam='auto'"))
-def test_one_row_alone_is_what_it_is_in_a_batch(name, fits):
+def test_single_row_gives_the_same_result_as_in_a_batch(name, fits):
     fitted = fits(name)
     new = X[:20] + 0.01
     for use in ("transform", "predict"):

@@ -100,7 +100,7 @@ def test_pcp_keeps_one_limit_of_time_and_tells_links_that_it_did_not_keep(tickin
     assert fitted.constraint_violation_ > 0
 
 
-def test_a_factor_without_columns_is_judged_too(monkeypatch):
+def test_selection_accepts_factor_without_columns(monkeypatch):
     """As a limit of time leaves it that ends before anything is found."""
     monkeypatch.setattr(PCP, "_learn_roughly", lambda self: np.zeros((self.links_.n, 0)))
     fitted = PCP(n_clusters=2, tol=1e-2).fit(X, KNOWN)
@@ -136,7 +136,7 @@ def test_more_links_go_on_from_the_fit(learner):
         fitted.add_links(cannot_link=[[i, j]])
 
 
-def test_refused_links_are_not_added():
+def test_rejected_links_are_not_added():
     fitted = PCP(n_clusters=2, shrinkage=0.0).fit(X, must_link=[[0, 1]], cannot_link=[[2, 3]])
     with pytest.raises(ValueError, match="soft targets"):
         fitted.add_links(links=[[0, 4]], targets=[0.5])
@@ -211,7 +211,7 @@ def test_affinities_laplacians_frames_and_sparse_samples_do_as_well():
         ({"bandwidth": -1.0}, "bandwidth must be"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(parameters, message):
+def test_rejects_invalid_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         NPKL(**parameters).fit(X, KNOWN)
 
@@ -262,7 +262,7 @@ def test_the_inductive_kernel_is_its_formula():
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.5])
-def test_the_inductive_kernel_sees_rings_that_no_line_parts(tau):
+def test_inductive_kernel_separates_concentric_rings(tau):
     rings, y = make_circles(200, factor=0.5, noise=0.08, random_state=0)
     known = np.where(np.arange(200) < 60, y, -1)
     fitted = InductiveKernel(tau=tau).fit(rings[:150], known[:150])
@@ -301,7 +301,7 @@ def test_the_inductive_kernel_works_in_a_pipeline():
         (np.append([0, 1], np.full(158, -1)), "at least two of one class"),
     ],
 )
-def test_labels_that_say_too_little_are_refused(y, message):
+def test_rejects_uninformative_labels(y, message):
     with pytest.raises(ValueError, match=message):
         InductiveKernel().fit(X, y)
 
@@ -333,7 +333,7 @@ def test_the_family_is_found_from_the_package():
     assert gm.kernel.NPKL is NPKL
 
 
-def test_a_limit_of_rank_cuts_the_best_kernel():
+def test_rank_limit_truncates_the_best_kernel():
     data, y = load_iris(return_X_y=True)
     whole = InductiveKernel(shrinkage=0.0).fit(data, y)
     cut = InductiveKernel(n_components=1, shrinkage=0.0).fit(data, y)

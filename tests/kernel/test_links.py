@@ -18,7 +18,7 @@ def as_set(links):
     }
 
 
-def test_every_form_says_the_same():
+def test_all_forms_of_links_are_equivalent():
     expected = {(0, 1, 1.0, 1.0), (2, 3, 1.0, 1.0), (1, 3, 0.0, 1.0)}
     must, cannot = [[1, 0], [2, 3], [0, 1]], [[3, 1]]
     assert as_set(gather(5, must_link=must, cannot_link=cannot)) == expected
@@ -99,7 +99,7 @@ def test_finds_samples_that_are_all_apart():
         ({"y": [0.5, 1, 0, 0, 1, 1]}, "Unknown label type"),
     ],
 )
-def test_what_is_wrong_is_named(given, message):
+def test_rejects_bad_links_with_the_reason(given, message):
     with pytest.raises(ValueError, match=message):
         gather(6, **given)
 

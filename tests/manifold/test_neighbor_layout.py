@@ -122,7 +122,7 @@ def test_one_round_is_the_convex_problem_of_the_affinities():
     assert neighbor_layout(edges, pairs, 80).value(fitted.embedding_) > 0
 
 
-def test_new_samples_lie_by_their_neighbours_and_the_error_says_how_near(fitted):
+def test_new_samples_are_placed_near_their_neighbours_with_an_error(fitted):
     held, labels = load_digits(return_X_y=True)
     places, error = fitted.transform(held[500:600], return_error=True)
     near = np.linalg.norm(places[:, None] - fitted.embedding_, axis=2).argmin(axis=1)
@@ -148,7 +148,7 @@ def test_copies_lie_at_one_place():
     np.testing.assert_array_equal(fitted.embedding_[50:], fitted.embedding_[:10])
 
 
-def test_the_time_is_that_of_the_whole_fit_and_its_end_is_told():
+def test_time_limit_applies_to_the_whole_fit_and_warns():
     with pytest.warns(ConvergenceWarning, match="time limit"):
         fitted = NeighborLayout(time_limit=0.2).fit(X)
     assert fitted.embedding_.shape == (500, 2)
@@ -202,7 +202,7 @@ def test_a_proof_that_would_fill_in_is_computed_as_a_dense_factor(monkeypatch):
     assert max(orders, default=0) < 1600
 
 
-def test_whoever_watches_sees_the_picture_grow_and_nothing_else():
+def test_watcher_receives_frames_without_effect_on_the_fit():
     class Seen(clock.Watcher):
         shapes = ()
 
@@ -225,7 +225,7 @@ def test_whoever_watches_sees_the_picture_grow_and_nothing_else():
         ({"n_components": 60}, "unfold to at most"),
     ],
 )
-def test_what_makes_no_sense_is_refused(options, message):
+def test_rejects_invalid_options(options, message):
     with pytest.raises(ValueError, match=message):
         NeighborLayout(**options).fit(X[:50])
 
@@ -250,7 +250,7 @@ def test_classes_draw_the_picture_and_place_new_samples():
 
 
 @pytest.mark.parametrize("y", [np.full(150, -1), Y[SEEN]], ids=["unknown", "without weight"])
-def test_classes_that_are_unknown_or_without_weight_change_nothing(y):
+def test_unknown_classes_and_zero_weights_have_no_effect(y):
     weight = 0.9 if y[0] == -1 else 0.0
     plain = NeighborLayout(random_state=0, rounds=2).fit(X[SEEN])
     same = NeighborLayout(random_state=0, rounds=2, target_weight=weight).fit(X[SEEN], y)

@@ -59,7 +59,7 @@ def test_frames_are_thinned_and_drawn_now_and_then(monkeypatch):
     picture.close()
 
 
-def test_a_gif_holds_all_frames_each_turned_as_the_next():
+def test_gif_contains_all_frames_rotated_to_match():
     image = pytest.importorskip("PIL.Image")
     picture = plotting.Picture()
     places = np.random.default_rng(0).standard_normal((20, 2)) * [3, 1]
@@ -102,7 +102,7 @@ def test_progress_plot_streams_to_a_notebook(monkeypatch):
     assert clock.watcher() is None
 
 
-def test_progress_plot_is_quiet_where_there_is_no_screen(monkeypatch):
+def test_progress_plot_is_not_drawn_without_a_display(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     before = matplotlib.pyplot.get_fignums()
     RegMVU(tol=0.1, progress="plot").fit(ROLL)

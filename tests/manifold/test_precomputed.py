@@ -103,7 +103,7 @@ def apart():
     return np.vstack([X, X[:40] + 50.0])
 
 
-def test_parts_are_joined_refused_or_unfolded_by_themselves():
+def test_components_are_joined_rejected_or_embedded_separately():
     points = apart()
     far = cdist(points, points)
     joined = MVU(metric="precomputed", tol=0.1).fit(far)

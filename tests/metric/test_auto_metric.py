@@ -83,7 +83,7 @@ def test_lambda_of_kta_is_confirmed_with_about_as_many_samples_as_features(monke
     assert found > plain - 0.02  # 0.42 by the λ that is best for the parts of the trial, and 0.87
 
 
-def test_keeps_the_euclidean_metric_if_nothing_helps():
+def test_keeps_the_euclidean_metric_if_no_candidate_is_better():
     circles, y = make_circles(120, noise=0.15, factor=0.5, random_state=0)
     found = AutoMetric().fit(circles, y)
     assert not found.path_.gained and found.learner_.lam_ == 0

@@ -358,7 +358,7 @@ def test_a_rank_limit_is_kept_and_its_cost_certified(learner):
 
 
 @DML_FIRST
-def test_orders_too_large_to_decompose_are_fitted_too(learner, monkeypatch):
+def test_fits_orders_too_large_for_a_decomposition(learner, monkeypatch):
     monkeypatch.setattr(_base, "DENSE_ORDER", 3)
     monkeypatch.setattr(_base, "LARGE_RANK", 2)
     fitted = learner(floor=0.0, shrinkage=0.0).fit(X, Y)
@@ -432,7 +432,7 @@ def test_identical_samples_of_different_classes_are_named_by_dml_eig():
 
 
 @EVERY_LEARNER
-def test_sparse_samples_too_large_to_be_dense_are_refused_with_figures(learner, monkeypatch):
+def test_rejects_sparse_samples_too_large_to_be_dense_and_states_sizes(learner, monkeypatch):
     data = sp.random_array((60, 40), density=0.1, random_state=0, format="csr")
     monkeypatch.setattr("gramian.common.memory.memory", lambda: 2e4)
     with pytest.raises(
@@ -467,7 +467,7 @@ BAD = {
 
 @EVERY_LEARNER
 @pytest.mark.parametrize(("parameters", "message"), BAD.values(), ids=BAD)
-def test_bad_parameters_are_refused_by_name(learner, parameters, message):
+def test_rejects_bad_parameters_and_names_them(learner, parameters, message):
     with pytest.raises(ValueError, match=message):
         learner(**parameters).fit(X, Y)
 
@@ -479,7 +479,7 @@ def test_rejects_lam_outside_its_range(lam):
 
 
 @EVERY_LEARNER
-def test_bad_data_is_refused_by_name(learner):
+def test_rejects_bad_data_and_names_it(learner):
     for data, y, message in (
         (np.where(X > 2, np.nan, X), Y, "NaN"),
         (X, np.zeros(45), "one class"),
@@ -492,7 +492,7 @@ def test_bad_data_is_refused_by_name(learner):
 
 
 @EVERY_LEARNER
-def test_a_start_that_does_not_fit_is_refused(learner):
+def test_rejects_start_of_wrong_shape(learner):
     with pytest.raises(ValueError, match="init was fitted to 3 features"):
         learner(init=KTA(lam=1.0).fit(X[:, :3], Y)).fit(X, Y)
 
@@ -509,7 +509,7 @@ def test_parts_of_many_samples_share_the_alignment_of_the_whole(n, choices, monk
     assert len(calls) == choices
 
 
-def test_no_shift_is_sought_for_the_dual_vector_of_a_soft_minimum():
+def test_soft_minimum_computes_no_shift_of_the_dual_vector():
     similar, dissimilar = local_pairs(X, Y, 3)
     objective = gm.problems.dml_eig(X, similar, dissimilar, 0.1).objective
     image = objective.image(np.eye(4) / 2)

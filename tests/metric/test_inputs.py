@@ -60,7 +60,7 @@ def tuples_of(name):
 
 @FORMS
 @EVERY_LEARNER
-def test_samples_whose_squares_overflow_or_vanish_are_refused(learner, form):
+def test_rejects_samples_whose_squares_overflow_or_vanish(learner, form):
     for scale, fault in ((1e200, "large"), (1e100, "large"), (1e-200, "small")):
         with pytest.raises(ValueError, match=f"entries of X are too {fault} .*; rescale X"):
             clone(learner).fit(form(scale * X), Y)
@@ -75,7 +75,7 @@ def test_large_numbers_of_single_precision_are_squared_in_double(learner):
 
 
 @EVERY_WEAK
-def test_pairs_and_triplets_of_such_samples_are_refused(name):
+def test_rejects_pairs_and_triplets_of_such_samples(name):
     given = tuples_of(name)
     with pytest.raises(ValueError, match="entries of X are too large"):
         WEAKLY[name](given, 1e200 * X)
@@ -84,7 +84,7 @@ def test_pairs_and_triplets_of_such_samples_are_refused(name):
 
 
 @pytest.mark.parametrize("name", slow_among(LEARNERS, "DMLEig", "DMLEig, rbf", "LMNNEig"))
-def test_masks_are_refused(name):
+def test_rejects_masks(name):
     learner = LEARNERS[name]
     with pytest.raises(ValueError, match=r"X has .* masked entries"):
         clone(learner).fit(MASKED, Y)
@@ -95,7 +95,7 @@ def test_masks_are_refused(name):
 
 
 @EVERY_WEAK
-def test_masks_of_pairs_and_triplets_are_refused(name):
+def test_rejects_masks_of_pairs_and_triplets(name):
     given = tuples_of(name)
     for tuples, samples in (
         (given, MASKED),
@@ -106,7 +106,7 @@ def test_masks_of_pairs_and_triplets_are_refused(name):
             WEAKLY[name](tuples, samples)
 
 
-def test_masked_marks_are_refused_and_pairs_of_a_fitted_metric_too():
+def test_rejects_masked_marks_and_masked_pairs_after_a_fit():
     fitted = KTA().fit(X, Y)
     with pytest.raises(ValueError, match="same has 1 masked"):
         fitted.calibrate(PAIRS, np.ma.masked_array(SAME, np.arange(SAME.size) == 3), X=X)
@@ -268,7 +268,7 @@ def test_chunks_with_samples_of_unknown_class():
     np.testing.assert_allclose(M, N, atol=1e-8)
 
 
-def test_minus_one_beside_one_class_or_another_negative_one_is_a_class():
+def test_minus_one_with_one_class_or_another_negative_label_is_a_class():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for y in (2 * (Y > 0) - 1, Y - 2):

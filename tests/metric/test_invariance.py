@@ -58,7 +58,7 @@ def assert_same_products(one, other, rtol):
 @FORMS
 @SHAPES
 @EVERY_LEARNER
-def test_a_shift_of_the_samples_changes_nothing(name, n, d, form):
+def test_fits_are_translation_invariant(name, n, d, form):
     learner = LEARNERS[name]
     far, near, y = samples(n, d)
     expected = products(clone(learner).fit(form(near), y), form(near))
@@ -81,7 +81,7 @@ def test_a_shift_of_the_samples_changes_nothing(name, n, d, form):
     ],
     ids=lambda learner: type(learner).__name__,
 )
-def test_a_shift_changes_nothing_of_pairs_and_triplets(learner, n, d, form):
+def test_fits_of_pairs_and_triplets_are_translation_invariant(learner, n, d, form):
     far, near, y = samples(n, d)
     similar, dissimilar = local_pairs(near, y, 2)
     pairs = np.vstack([similar, dissimilar])
@@ -111,7 +111,7 @@ def test_a_shift_changes_nothing_of_pairs_and_triplets(learner, n, d, form):
     ],
     ids=lambda learner: type(learner).__name__,
 )
-def test_the_unit_of_the_samples_changes_nothing(learner, scale):
+def test_results_are_independent_of_the_unit_of_the_samples(learner, scale):
     """Of KTA with ‖M − I‖² it does: there I is a metric of a size of its own."""
     _, X, y = samples(90, 12)
     expected = products(clone(learner).fit(X, y), X)
@@ -193,7 +193,7 @@ def test_selection_and_metric_are_invariant_to_representation(learner, name, cha
 
 
 @CLOSED_FORMS_FIRST
-def test_order_names_and_constant_columns_change_nothing_at_all(learner):
+def test_results_are_independent_of_order_names_and_constant_columns(learner):
     X, y = SETS["wine"]
     fitted = learner().fit(X, y)
     order = np.random.default_rng(6).permutation(len(y))
@@ -238,7 +238,7 @@ def test_a_sample_is_mapped_alone_as_among_others(learner):
 
 
 @pytest.mark.parametrize("learner", [LinearSeparation, DMLEig, LMNN, LMNNEig, TripletMetric])
-def test_the_order_of_samples_pairs_and_triplets_changes_nothing(learner):
+def test_results_are_independent_of_the_order_of_samples_pairs_and_triplets(learner):
     X, y = SETS["wine"]
     rng = np.random.default_rng(7)
     order = rng.permutation(len(y))

@@ -66,7 +66,7 @@ def test_a_linear_kernel_gives_the_linear_model(learner, data):
 
 @KTA_FIRST
 @pytest.mark.parametrize("data", [slow(rings), squares])
-def test_a_kernel_separates_what_no_linear_metric_can(learner, data):
+def test_kernel_separates_classes_that_are_not_linearly_separable(learner, data):
     split = data()
     assert accuracy(learner(), *split) < 0.7
     assert accuracy(learner(kernel="rbf"), *split) > 0.85
@@ -96,7 +96,7 @@ def test_names_functions_and_sparse_samples_are_one_kernel(learner):
 
 
 @KTA_FIRST
-def test_a_kernel_metric_offers_what_others_do(learner):
+def test_kernel_metric_has_the_methods_of_metrics(learner):
     model = learner(kernel="rbf").fit(X, Y)
     assert model.certificate_.relative_gap <= 1e-4
     assert model.dual_components_.shape[1] == 178
@@ -164,14 +164,14 @@ def test_the_bandwidth_has_no_scale(learner):
 
 
 @pytest.mark.slow
-def test_more_directions_than_features_may_be_asked_for():
+def test_accepts_more_components_than_features():
     assert KTA(kernel="rbf", n_components=20).fit(X, Y).transform(X).shape == (178, 20)
     with pytest.raises(ValueError, match="number of samples, 178"):
         KTA(kernel="rbf", n_components=200).fit(X, Y)
 
 
 @pytest.mark.parametrize("learner", [*LEARNERS, ClassCollapse])
-def test_kernels_that_make_no_sense_are_refused(learner, monkeypatch):
+def test_rejects_invalid_kernels(learner, monkeypatch):
     with pytest.raises(ValueError, match="kernel must be None, a function"):
         learner(kernel="round").fit(X, Y)
     with pytest.raises(ValueError, match="must return 178 × 178 finite numbers"):

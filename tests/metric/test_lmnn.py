@@ -463,12 +463,12 @@ BAD = {
 
 
 @pytest.mark.parametrize(("parameters", "message"), BAD.values(), ids=BAD)
-def test_bad_parameters_are_refused_by_name(parameters, message):
+def test_rejects_bad_parameters_and_names_them(parameters, message):
     with pytest.raises(ValueError, match=message):
         LMNN(**parameters).fit(X, Y)
 
 
-def test_bad_data_is_refused_by_name():
+def test_rejects_bad_data_and_names_it():
     for data, y, message in (
         (np.where(X > 2, np.nan, X), Y, "NaN"),
         (X, np.zeros(60), "one class"),
@@ -480,7 +480,7 @@ def test_bad_data_is_refused_by_name():
             LMNN().fit(data, y)
 
 
-def test_a_start_that_does_not_fit_is_refused():
+def test_rejects_start_of_wrong_shape():
     with pytest.raises(ValueError, match="init was fitted to 3 features"):
         LMNN(init=KTA(lam=1.0).fit(X[:, :3], Y)).fit(X, Y)
     with pytest.raises(Exception, match="init must be a fitted metric learner"):

@@ -272,7 +272,7 @@ BAD = {
 
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("case", BAD)
-def test_bad_data_is_refused_by_name(learner, case, wine):
+def test_rejects_bad_data_and_names_it(learner, case, wine):
     spoil, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         learner().fit(*spoil(*wine))
@@ -296,12 +296,12 @@ def test_bad_data_is_refused_by_name(learner, case, wine):
         ({"tol": -1}, "tol"),
     ],
 )
-def test_bad_parameters_are_refused_by_name(learner, parameters, message, wine):
+def test_rejects_bad_parameters_and_names_them(learner, parameters, message, wine):
     with pytest.raises(ValueError, match=message):
         learner(**parameters).fit(*wine)
 
 
-def test_pairs_of_the_wrong_shape_are_refused(wine):
+def test_rejects_pairs_of_the_wrong_shape(wine):
     kta = KTA().fit(*wine)
     with pytest.raises(ValueError, match=r"\(n_pairs, 2, n_features\)"):
         kta.pair_distance(wine[0])

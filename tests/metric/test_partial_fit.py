@@ -94,7 +94,7 @@ def test_an_update_is_the_fit_of_all_samples(name):
     assert not hasattr(model.fit(X, Y), "seen_")
 
 
-def test_a_failed_update_changes_nothing():
+def test_failed_update_leaves_the_model_unchanged():
     model = DMLEig(shrinkage=0).update(X[::2], Y[::2])
     before = dict(vars(model))
     with pytest.raises(ValueError, match="class 7 has a single sample"):

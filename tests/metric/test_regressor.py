@@ -39,7 +39,7 @@ def test_it_is_k_nn_in_the_learned_metric(fitted):
 
 
 @pytest.mark.parametrize("kind", ["noise", "constant", "few"])
-def test_euclid_is_kept_where_nothing_helps(kind):
+def test_keeps_euclidean_metric_if_no_candidate_is_better(kind):
     rng = np.random.default_rng(0)
     y = np.ones(150) if kind == "constant" else rng.normal(size=150)
     rows = slice(15) if kind == "few" else slice(None)
@@ -77,6 +77,6 @@ def test_it_is_saved_with_its_samples(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "value"), [("n_neighbors", 0), ("weights", "near"), ("tol", 2.0)])
-def test_bad_parameters_are_refused(name, value):
+def test_rejects_bad_parameters(name, value):
     with pytest.raises(ValueError, match=f"{name} must be"):
         MetricRegressor(**{name: value}).fit(A, a)

@@ -317,7 +317,7 @@ BAD_PAIRS = {
 
 @FROM_PAIRS
 @pytest.mark.parametrize("case", BAD_PAIRS)
-def test_bad_pairs_are_refused_with_the_reason(learner, case):
+def test_rejects_bad_pairs_with_the_reason(learner, case):
     pairs, same, message = BAD_PAIRS[case]
     with pytest.raises(ValueError, match=message):
         learner().fit_pairs(pairs, same, X=X)
@@ -325,7 +325,7 @@ def test_bad_pairs_are_refused_with_the_reason(learner, case):
 
 @FROM_PAIRS
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_identical_points_marked_different_are_refused(learner, kind):
+def test_rejects_identical_points_marked_dissimilar(learner, kind):
     doubled = np.vstack([X, X[:1]])
     pairs, same = np.vstack([PAIRS, [[0, 150]]]), np.append(SAME, -1)
     with pytest.raises(ValueError, match=r"pairs\[900\] marks samples 0 and 150 as different"):
@@ -333,7 +333,7 @@ def test_identical_points_marked_different_are_refused(learner, kind):
 
 
 @FROM_PAIRS
-def test_bad_vectors_are_refused_with_the_reason(learner):
+def test_rejects_bad_vectors_with_the_reason(learner):
     twice = np.concatenate([X[PAIRS], X[PAIRS[:1]]])
     with pytest.raises(ValueError, match="contradictory pairs"):
         learner().fit_pairs(twice, np.append(SAME, -1))
@@ -365,14 +365,14 @@ BAD_TRIPLETS = {
 
 @FROM_TRIPLETS
 @pytest.mark.parametrize("case", BAD_TRIPLETS)
-def test_bad_triplets_are_refused_with_the_reason(learner, case):
+def test_rejects_bad_triplets_with_the_reason(learner, case):
     extra, message = BAD_TRIPLETS[case]
     with pytest.raises(ValueError, match=message):
         learner().fit_triplets(np.vstack([TRIPLETS, extra]), X=X)
 
 
 @FROM_TRIPLETS
-def test_triplets_of_identical_points_or_none_are_refused(learner):
+def test_rejects_no_triplets_and_triplets_of_identical_points(learner):
     doubled = np.vstack([X, X[:1]])
     with pytest.raises(ValueError, match="marks samples 0 and 150 as different"):
         learner().fit_triplets(np.vstack([TRIPLETS, [[0, 1, 150]]]), X=doubled)
@@ -446,7 +446,7 @@ def test_more_features_than_samples_are_solved_in_the_span():
     )
 
 
-def test_parameters_of_the_triplet_metric_that_make_no_sense_are_refused():
+def test_rejects_invalid_parameters_of_the_triplet_metric():
     for parameters in ({"lam": -1.0}, {"lam": "best"}, {"mu": 0.0}, {"rank": 0}):
         with pytest.raises(ValueError, match=next(iter(parameters))):
             TripletMetric(**parameters).fit(X, Y)

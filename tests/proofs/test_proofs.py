@@ -291,7 +291,7 @@ def test_small_graph_with_fill_in_is_not_underestimated():
     assert SparseForm(sp.csr_array(path)).seconds <= 0.1
 
 
-def test_resolution_is_what_a_dense_proof_subtracts():
+def test_resolution_equals_the_shift_subtracted_by_a_dense_proof():
     A, v = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, -1.0]) / np.sqrt(2)
     exact, blurred = DenseForm(A, np.zeros(2)), DenseForm(A, np.full(2, 1e-3))
     assert 0 < exact.resolution(v, -1.0) < exact.resolution(v, -2.0)

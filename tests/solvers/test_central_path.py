@@ -92,7 +92,7 @@ def test_mmmf_ends_for_sharp_hinges(mu, margin):
     assert result.status is gm.Status.CONVERGED and result.certificate.proved
 
 
-def test_a_problem_that_it_cannot_take_is_refused():
+def test_rejects_unsupported_problem():
     with pytest.raises(ValueError, match="cannot solve 'top_eigen': it needs a loss of a linear"):
         gm.minimize(problems.top_eigen(np.eye(3)), "central-path")
     with pytest.raises(ValueError, match="rank"):
@@ -127,7 +127,7 @@ def test_derivatives_of_the_softened_hinge(mu):
     np.testing.assert_allclose(soft.drift(z), (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-9)
 
 
-def test_the_softened_hinge_tends_to_the_hinge_and_keeps_its_dual_feasible():
+def test_softened_hinge_converges_to_the_hinge_with_feasible_dual():
     loss = SmoothedHinge(1.0, mu=0.1)
     z = np.array([-1e6, -3.0, 0.95, 0.999, 1.0, 1.001, 1e3, 1e9])
     for mu in (1e2, 1e-3, 1e-12):
@@ -137,7 +137,7 @@ def test_the_softened_hinge_tends_to_the_hinge_and_keeps_its_dual_feasible():
     assert soft.value(z) == pytest.approx(loss.value(z), rel=1e-9)
 
 
-def test_coordinates_leave_out_only_what_is_not_seen():
+def test_coordinates_omit_only_the_null_space():
     X, y = data(6, n=15, d=7)
     X[:, 3] = X[:, 0] + X[:, 1]  # one direction less
     X = X * 10.0 ** np.linspace(-4, 4, 7)

@@ -47,7 +47,7 @@ def stored(path: Path) -> dict:
 
 
 @pytest.mark.parametrize("solver", list(available()))
-def test_every_solver_goes_on_from_its_checkpoint(solver, tmp_path):
+def test_every_solver_resumes_from_its_checkpoint(solver, tmp_path):
     """The second run begins no worse than the first ended."""
     path = tmp_path / "run"
     try:
@@ -97,7 +97,7 @@ def test_the_best_point_is_kept_not_the_last(tmp_path):
     assert stored(path)["value"] == pytest.approx(min(state.value for state in values))
 
 
-def test_another_problem_is_refused(tmp_path):
+def test_rejects_checkpoint_of_another_problem(tmp_path):
     gm.minimize(PROBLEM, checkpoint=tmp_path / "run", max_iter=2)
     iris = gm.problems.kta(*load_iris(return_X_y=True), 1.0)
     with pytest.raises(StoredFileError, match="another problem"):
@@ -106,13 +106,13 @@ def test_another_problem_is_refused(tmp_path):
         gm.minimize(gm.problems.kta(X, y, 1.0), checkpoint=tmp_path / "run")
 
 
-def test_a_broken_checkpoint_is_refused(tmp_path):
+def test_rejects_broken_checkpoint(tmp_path):
     (tmp_path / "run").write_bytes(b"not a checkpoint")
     with pytest.raises(StoredFileError, match="not a complete gramian checkpoint"):
         gm.minimize(PROBLEM, checkpoint=tmp_path / "run")
 
 
-def test_a_full_disk_is_told_and_the_last_good_one_stays(tmp_path, monkeypatch):
+def test_full_disk_is_reported_and_last_checkpoint_is_kept(tmp_path, monkeypatch):
     path = tmp_path / "run"
     flush = os.fsync
     written = []
@@ -131,7 +131,7 @@ def test_a_full_disk_is_told_and_the_last_good_one_stays(tmp_path, monkeypatch):
     assert gm.minimize(PROBLEM, checkpoint=path, tol=1e-8).value == pytest.approx(OPTIMUM)
 
 
-def test_a_folder_that_takes_no_file_is_told_before_the_run(tmp_path):
+def test_unwritable_checkpoint_folder_is_reported_before_the_run(tmp_path):
     steps = []
     with pytest.raises(CheckpointError, match="could not be written at iteration 0"):
         gm.minimize(PROBLEM, checkpoint=tmp_path / "no" / "run", callback=steps.append)
@@ -139,7 +139,7 @@ def test_a_folder_that_takes_no_file_is_told_before_the_run(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root writes anywhere")
-def test_a_read_only_folder_is_told(tmp_path):
+def test_read_only_folder_is_reported(tmp_path):
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
         with pytest.raises(CheckpointError, match="Permission denied"):
@@ -148,7 +148,7 @@ def test_a_read_only_folder_is_told(tmp_path):
         tmp_path.chmod(stat.S_IRWXU)
 
 
-def test_a_read_only_file_system_is_told(tmp_path, monkeypatch):
+def test_read_only_file_system_is_reported(tmp_path, monkeypatch):
     def refused(*_args, **_options):
         raise OSError(30, "Read-only file system")
 
@@ -175,7 +175,7 @@ def test_all_solves_of_an_estimator_are_kept(tmp_path):
     assert gm.minimize(PROBLEM).status.converged  # outside of the block nothing is written
 
 
-def test_progress_of_a_fit_is_resumed_and_that_of_another_is_refused(tmp_path):
+def test_resumes_the_same_fit_and_rejects_another(tmp_path):
     with gm.checkpoints(tmp_path, every=1e9):
         kept = SavedProgress(lambda: {"order": 3})
         kept.keep(lam=lambda: 1.0)
@@ -188,7 +188,7 @@ def test_progress_of_a_fit_is_resumed_and_that_of_another_is_refused(tmp_path):
         gm.minimize(PROBLEM)
 
 
-def test_progress_without_a_folder_writes_nothing(tmp_path, monkeypatch):
+def test_progress_without_a_folder_writes_no_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     kept = SavedProgress(lambda: pytest.fail("the mark is not needed"))
     kept.keep(now=True, lam=1.0)

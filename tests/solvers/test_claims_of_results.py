@@ -63,7 +63,7 @@ def test_a_sum_of_terms_above_zero_has_no_value_below(solver, seed):
     assert result.value <= problem.scale * (1 + 1e-8)
 
 
-def test_no_value_is_shown_where_there_is_no_optimum():
+def test_no_value_is_shown_without_optimum():
     apart = gm.minimize(problems.sdp(np.eye(2), [np.diag([1.0, 0.0])], [-1.0]))
     assert repr(apart) == "<Result of sdp by auto: INFEASIBLE>"
     falling = gm.minimize(problems.sdp(-np.eye(2), [np.diag([1.0, 0.0])], [1.0]))

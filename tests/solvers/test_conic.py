@@ -68,7 +68,7 @@ def solve(name, problem, **options):
 QUADRATIC = [case for case in CASES if conic.refusal(case.problem, settings()) is None]
 
 
-def test_every_quadratic_case_is_taken():
+def test_all_quadratic_cases_are_tested():
     assert len(QUADRATIC) == 9
 
 
@@ -190,7 +190,7 @@ def test_badly_scaled_problems_are_scaled(name, backend):
 
 
 @pytest.mark.parametrize(("name", "backend"), EVERY)
-def test_an_unbounded_problem_is_told(name, backend):
+def test_unbounded_problem_is_reported(name, backend):
     """−tr M with distances alone: every row of L may be shifted for nothing."""
     objective = Composite(PairDistances(SPARSE_EDGES, N), Squared(1.0), -1.0)
     found, status = steps(name, gm.Problem(objective), backend=backend)
@@ -221,12 +221,12 @@ def test_an_optimum_at_zero_has_no_columns():
 
 @pytest.mark.parametrize("refuse", [conic.refusal, conic.schur_refusal])
 @pytest.mark.parametrize("case", ["logistic-distances", "squared-hinge-triplets", "sum"])
-def test_losses_that_are_not_squared_are_refused(refuse, case):
+def test_rejects_losses_other_than_squared(refuse, case):
     assert "not squared" in refuse(BY_NAME[case].problem, settings())
 
 
 @pytest.mark.parametrize("refuse", [conic.refusal, conic.schur_refusal])
-def test_large_orders_and_rank_limits_are_refused(refuse):
+def test_rejects_large_orders_and_rank_limits(refuse):
     n = conic.MAX_ORDER + 1
     large = problems.top_eigen(np.eye(n))
     assert str(n) in refuse(large, settings())
@@ -235,20 +235,20 @@ def test_large_orders_and_rank_limits_are_refused(refuse):
     assert refuse(small, settings(rank=N)) is None
 
 
-def test_many_rows_are_refused_by_the_schur_complement_only():
+def test_only_the_schur_complement_rejects_many_rows():
     problem = problems.top_eigen(np.eye(40))
     assert conic.refusal(problem, settings()) is None
     assert "cone of order 821" in conic.schur_refusal(problem, settings())
 
 
-def test_clarabel_says_where_it_ends():
+def test_clarabel_states_its_largest_order():
     problem = problems.top_eigen(np.eye(conic.MAX_CLARABEL_ORDER + 1))
     with pytest.raises(ValueError, match="use backend='scs'"):
         steps("conic", problem)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_missing_backend_says_how_to_get_it(monkeypatch, backend):
+def test_missing_backend_error_has_install_command(monkeypatch, backend):
     monkeypatch.setitem(sys.modules, backend, None)
     with pytest.raises(ImportError, match=r"pip install 'gramian\[conic\]'"):
         steps("sqlp", BY_NAME["top-eigen"].problem, backend=backend)
@@ -272,7 +272,7 @@ def test_a_call_with_a_limit_gives_the_answer_of_one_without(backend):
 
 
 @pytest.mark.parametrize("n", [48, 90])
-def test_a_limit_ends_a_call_that_takes_far_longer(n):
+def test_time_limit_ends_a_long_call(n):
     """One iteration of Clarabel, or the rows of n = 90, take tens of seconds here."""
     pytest.importorskip("clarabel")
     A = np.random.default_rng(0).normal(size=(n, n))
@@ -284,7 +284,7 @@ def test_a_limit_ends_a_call_that_takes_far_longer(n):
     assert result.certificate.value == pytest.approx(problem.value(result.factor))
 
 
-def test_what_a_solver_apart_complains_of_is_told():
+def test_reports_error_of_a_solver_process():
     with pytest.raises(RuntimeError, match=r"clarabel failed: .*KeyError"):
         conic_call.call("clarabel", {}, 30.0)
 

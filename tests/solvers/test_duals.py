@@ -22,7 +22,7 @@ def completion(seed):
 
 
 @pytest.mark.parametrize("seed", slow_except(range(4), 0))
-def test_a_repaired_dual_vector_gives_a_true_bound_that_is_no_worse_near_the_optimum(seed):
+def test_repaired_dual_vector_gives_valid_bound_not_worse_near_the_optimum(seed):
     problem, rng = completion(seed), np.random.default_rng(seed)
     best = gm.minimize(problem, tol=1e-9)
     near = best.factor + 1e-3 * rng.normal(size=best.factor.shape)
@@ -48,7 +48,7 @@ def test_the_dual_vector_of_an_unfolding_certifies_it_again():
     assert again.relative_gap <= 2e-4
 
 
-def test_a_dual_vector_that_makes_no_sense_is_refused():
+def test_rejects_bad_dual_vector():
     problem = completion(0)
     with pytest.raises(ValueError, match="finite numbers, got shape"):
         gm.certify(problem, np.zeros((50, 1)), dual=[1.0, 2.0])
@@ -87,7 +87,7 @@ def test_the_lowest_of_a_pencil_are_found_and_proved():
 
 
 @pytest.mark.slow
-def test_a_dual_vector_is_let_down_where_it_lies_above_the_cone_for_nothing():
+def test_spare_part_of_a_dual_vector_improves_the_bound():
     """At a fixed distance from the optimum: on the way there it depends on the point."""
     _, white, image = unfolding(tol=1e-6, share=0.999)
     even = Problem(white.objective)

@@ -46,7 +46,7 @@ def test_a_strongly_convex_one_ends_as_soon_as_its_gap_is_small(order, looks, mo
     assert max(looks) < 0.8 * whole
 
 
-def test_it_goes_on_where_a_look_was_too_early(looks, monkeypatch):
+def test_continues_after_an_early_certificate(looks, monkeypatch):
     monkeypatch.setattr(first_descent, "FIRST_GRADIENT_IN_ROOT_TOLERANCES", 300.0)
     problem = gm.Problem(Sum([quadratic(8, 3), quadratic(8, 4)]))
     result = gm.minimize(problem, tol=1e-8)

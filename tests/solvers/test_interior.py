@@ -79,14 +79,14 @@ def test_equal_rows_and_short_edges_are_no_trouble():
     assert model.certificate_.relative_gap <= 1e-5
 
 
-def test_it_goes_on_from_a_start():
+def test_continues_from_a_start():
     problem = unfolding(60)
     first = gm.minimize(problem, "interior", tol=1e-4)
     again = gm.minimize(problem, "interior", tol=1e-6, init=first.factor)
     assert again.certificate.relative_gap <= 1e-6
 
 
-def test_it_says_what_it_cannot_take():
+def test_rejects_unsupported_problems_with_the_reason():
     edges, D, _ = roll(1200)
     for problem, reason in (
         (problems.mvu(edges, D, 1200, 0.1), "about 2,500 at most"),
@@ -96,7 +96,7 @@ def test_it_says_what_it_cannot_take():
             gm.minimize(problem, "interior")
 
 
-def test_a_limit_of_time_ends_it():
+def test_respects_time_limit():
     result = gm.minimize(unfolding(300), "interior", tol=1e-12, time_limit=0.05)
     assert result.status is gm.Status.TIME_LIMIT
     assert np.isfinite(result.certificate.gap)

@@ -109,7 +109,7 @@ def test_best_point_is_returned_not_the_last():
 
 
 @EVERY_CONE_SOLVER
-def test_a_callback_sees_every_iteration_and_may_stop(solver):
+def test_callback_is_called_in_every_iteration_and_can_stop_the_run(solver):
     seen = []
 
     def callback(state):
@@ -189,7 +189,7 @@ FALLING = {
 
 @pytest.mark.parametrize("solver", ["auto", "bilgo"])
 @pytest.mark.parametrize("make", FALLING.values(), ids=FALLING)
-def test_an_objective_without_a_minimum_is_said_to_have_none(make, solver):
+def test_objective_without_minimum_is_reported(make, solver):
     result = gm.minimize(make(), solver, time_limit=1.0)
     assert result.status is Status.UNBOUNDED
     assert np.isfinite(result.value)
@@ -224,7 +224,7 @@ def test_progress_shows_value_rank_and_gap(capfd):
     assert result.status is Status.CONVERGED
 
 
-def test_progress_without_tqdm_says_what_to_install(monkeypatch):
+def test_progress_without_tqdm_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(ImportError, match=r"install gramian\[progress\]"):
@@ -364,20 +364,20 @@ BAD_CALLS = {
 
 
 @pytest.mark.parametrize(("options", "error", "message"), BAD_CALLS.values(), ids=BAD_CALLS)
-def test_bad_calls_are_refused_with_a_telling_message(options, error, message):
+def test_rejects_bad_calls_with_the_reason(options, error, message):
     with pytest.raises(error, match=message):
         gm.minimize(PROBLEM, **options)
 
 
 @pytest.mark.parametrize("problem", [PROBLEM.objective, np.eye(3), None, "kta"])
-def test_what_is_not_a_problem_is_refused(problem):
+def test_rejects_objects_that_are_not_problems(problem):
     with pytest.raises(
         TypeError, match=f"expected a gramian Problem, got {type(problem).__name__}"
     ):
         gm.minimize(problem)
 
 
-def test_a_count_that_is_not_positive_is_refused():
+def test_rejects_count_that_is_not_positive():
     with pytest.raises(ValueError, match="local_every"):
         gm.minimize(PROBLEM, "bilgo", local_every=0)
 
@@ -403,20 +403,20 @@ BAD_SAMPLES = {
 
 @pytest.mark.parametrize("make", [problems.kta, problems.linear_separation])
 @pytest.mark.parametrize(("rows", "labels", "message"), BAD_SAMPLES.values(), ids=BAD_SAMPLES)
-def test_bad_samples_are_refused(make, rows, labels, message):
+def test_rejects_bad_samples(make, rows, labels, message):
     with pytest.raises(ValueError, match=message):
         make(rows, labels, 1.0)
 
 
 @pytest.mark.parametrize("make", [problems.kta, problems.linear_separation])
 @pytest.mark.parametrize("lam", [-1.0, np.nan, np.inf, "auto", None, [1.0]])
-def test_a_weight_that_is_not_a_number_of_at_least_0_is_refused(make, lam):
+def test_rejects_negative_or_nonnumeric_weight(make, lam):
     with pytest.raises(ValueError, match="lam must be a finite number of at least 0"):
         make(ROWS, TWO, lam)
 
 
 @pytest.mark.parametrize("make", [problems.kta, problems.linear_separation])
-def test_an_unknown_regularizer_is_refused(make):
+def test_rejects_unknown_regularizer(make):
     with pytest.raises(ValueError, match="'frobenius', 'identity', 'trace'"):
         make(ROWS, TWO, 1.0, regularizer="ridge")
 
@@ -443,7 +443,7 @@ BAD_QUADRATICS = {
 
 
 @pytest.mark.parametrize(("parts", "message"), BAD_QUADRATICS.values(), ids=BAD_QUADRATICS)
-def test_bad_matrices_are_refused_by_name(parts, message):
+def test_rejects_bad_matrices_and_names_them(parts, message):
     with pytest.raises((ValueError, TypeError), match=message):
         problems.quadratic(*parts)
 
@@ -460,7 +460,7 @@ def test_bad_matrices_are_refused_by_name(parts, message):
         (None, "K"),
     ],
 )
-def test_bad_kernels_are_refused_by_name(K, message):
+def test_rejects_bad_kernels_and_names_them(K, message):
     with pytest.raises(ValueError, match=message):
         problems.top_eigen(K)
 
@@ -482,14 +482,14 @@ ROUTES = {
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_a_result_says_which_methods_ran(name):
+def test_result_names_the_methods_that_ran(name):
     result = gm.minimize(BY_NAME[name].problem)
     assert result.route == ROUTES[name]
     assert f"by auto ({ROUTES[name][0]})" in str(result)
     assert result.summary()["route"] == ROUTES[name][0]
 
 
-def test_a_solver_asked_for_by_name_is_its_own_route():
+def test_route_is_the_solver_given_by_name():
     result = gm.minimize(BY_NAME["squared-distances"].problem, "lro")
     assert result.route == ("lro",) and "by lro:" in str(result)
     assert gm.minimize(BY_NAME["squared-distances"].problem, rank=2).route == ("bilgo",)

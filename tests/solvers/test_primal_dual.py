@@ -73,14 +73,14 @@ def test_a_start_that_is_given_goes_to_the_staircase():
     assert again.value <= first.value + 1e-12
 
 
-def test_what_is_too_large_is_refused():
+def test_rejects_large_orders():
     rng = np.random.default_rng(0)
     map = Congruence(Entries([[0, 1]], 200), rng.standard_normal((200, 120)))
     with pytest.raises(ValueError, match="it accepts orders up to"):
         gm.minimize(gm.Problem(Composite(map, Squared(1.0), 1.0)), "primal-dual")
 
 
-def test_without_a_minimum_auto_says_so():
+def test_auto_reports_unbounded_problem():
     """Distances with a trace to be gained, and a wave that no pair sees."""
     Q = np.eye(5)[:, :3]
     problem = gm.Problem(Composite(Congruence(PairDistances([[0, 1]], 5), Q), Squared(1.0), -1.0))

@@ -54,14 +54,14 @@ def test_sweeps_are_single_until_their_digits_do_not_do(seen):
     assert set(seen[last + 1 :]) == {"float64"}
 
 
-def test_nothing_is_single_unless_asked_for(seen):
+def test_default_dtype_is_float64(seen):
     for dtype in (None, "float64", float):
         gm.minimize(completion(), "lbfgs", rank=12, tol=1e-3, dtype=dtype)
     assert set(seen) == {"float64"}
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float16", "single precision", 3.0])
-def test_other_precisions_are_refused(dtype):
+def test_rejects_other_dtypes(dtype):
     with pytest.raises(ValueError, match='dtype must be None, "float32" or "float64"'):
         gm.minimize(completion(), dtype=dtype)
 
@@ -88,7 +88,7 @@ def test_numbers_beyond_float32_end_in_float64(rng):
     assert found.status is gm.Status.CONVERGED
 
 
-def test_what_has_no_numbers_is_shared(rng):
+def test_maps_without_numbers_are_shared(rng):
     edges = gm.maps.PairDistances(np.array([[0, 1], [1, 2]]), 3)
     assert in_single(edges) is edges
     seen = gm.maps.Congruence(edges, rng.standard_normal((3, 2)))

@@ -60,7 +60,7 @@ def test_float32_steps_end_with_a_certificate_in_float64(problem, best):
     assert found.value == pytest.approx(best.value, rel=1e-5)
 
 
-def test_an_optimum_of_nothing_is_nothing(problem):
+def test_finds_zero_optimum(problem):
     steep = Problem(Composite(problem.objective.map, problem.objective.loss, C=1e6))
     found = run(steep, tol=1e-4)
     assert found.status.converged and not np.any(found.factor)
@@ -75,7 +75,7 @@ def test_filled_has_orthogonal_columns_and_adds_the_floor():
     assert np.allclose(extra, EIGENVALUE_SHIFT * np.sum(L * L) / D * np.eye(D))
 
 
-def test_lean_keeps_what_carries(problem):
+def test_lean_drops_only_negligible_columns(problem):
     strong = np.column_stack([np.eye(D), 1e-9 * np.ones((D, 2))])
     assert lean(problem, strong, 1e-6).factor.shape[1] == D
     assert lean(problem, np.diag([1.0, 1, 1, 1, 1, 1e-8]), 1e-6).factor.shape[1] == D - 1

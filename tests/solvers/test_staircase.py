@@ -166,7 +166,7 @@ def test_values_fall_from_round_to_round():
         assert np.all(np.diff(values) <= 1e-12 * (1 + np.abs(values[:-1])))
 
 
-def test_a_smaller_rank_than_the_optimum_has_is_refused():
+def test_rejects_rank_below_that_of_the_optimum():
     with pytest.raises(ValueError, match="it finds the rank of the optimum"):
         gm.minimize(BY_NAME["sum"].problem, "staircase", rank=2)
 

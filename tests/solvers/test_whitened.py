@@ -76,7 +76,7 @@ def test_the_bound_of_any_factor_holds_at_many_points():
         assert certificate.gap >= problem.value(L) - best.value
 
 
-def test_it_starts_from_a_factor_and_keeps_what_is_done():
+def test_warm_start_needs_no_more_iterations():
     edges, D, _ = roll(150)
     problem = problems.mvu(edges, D, 150, 0.3)
     first = gm.minimize(problem, "whitened", tol=1e-4)
@@ -85,7 +85,7 @@ def test_it_starts_from_a_factor_and_keeps_what_is_done():
     assert again.iterations <= first.iterations
 
 
-def test_problems_without_such_coordinates_are_refused():
+def test_rejects_problems_without_whitened_coordinates():
     edges, D, _ = roll(80)
     apart = np.vstack([edges, edges + 80])
     cases = [

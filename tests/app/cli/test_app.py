@@ -29,7 +29,7 @@ def test_version_is_printed(run):
         ("-V", "No such option '-V'"),
     ],
 )
-def test_unknown_commands_are_named_with_what_to_write(line, message, run, tmp_path, monkeypatch):
+def test_unknown_commands_are_rejected_with_a_suggestion(line, message, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "points.csv").write_text("a,b\n1,2\n")
     status, out, err = run(*line.split())

@@ -323,7 +323,7 @@ def test_completes_implicit_feedback(run, folder):
 
 
 @pytest.mark.slow
-def test_ordered_grades_are_recommended_as_grades(run, folder):
+def test_predictions_of_ordinal_levels_are_levels(run, folder):
     assert run("complete", "ratings.csv", "--method", "mmmf", "--model", "m")[0] in (0, 3)
     rows = answer(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
     assert all(row["prediction"] in set(ratings()["rating"]) for row in rows)

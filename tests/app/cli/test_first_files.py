@@ -65,7 +65,7 @@ def as_r_writes(frame, path, **options):
     frame.to_csv(path, quoting=2, **options)
 
 
-def test_a_table_of_text_keeps_its_header(run, folder):
+def test_text_table_keeps_its_header(run, folder):
     as_r_writes(ships(), "ships.csv")
     facts = answer(run, "info", "ships.csv")
     assert facts["rows"] == 120 and facts["header"] == "line 1"
@@ -273,7 +273,7 @@ def test_rows_with_gaps_are_skipped_by_predict_with_their_numbers(run, folder):
     assert "every row" in refused(run, "predict", "empty.csv", "--model", "m.gramian", "--header")
 
 
-def test_a_report_reads_what_predict_reads(run, folder):
+def test_report_reads_the_same_files_as_predict(run, folder):
     frame = pd.read_csv("flowers.csv").assign(name=[f"flower {k}" for k in range(150)])
     frame = frame.assign(colour=np.where(np.arange(150) % 2, "red", "blue"))
     frame.iloc[3, 1] = None
@@ -368,7 +368,7 @@ def test_ctrl_c_in_the_verdict_ends_with_130_and_no_verdict(run, folder, monkeyp
     assert status == 130 and "interrupted from the keyboard" in json.loads(out)["verdict"]
 
 
-def test_an_embedding_says_how_far_distances_changed(run, folder):
+def test_embedding_reports_changes_of_distances(run, folder):
     facts = answer(run, "embed", "points.csv")
     assert "Distances between neighbours change by" in facts["verdict"]
     assert "(median)" in facts["verdict"] and "(largest)" in facts["verdict"]
@@ -406,7 +406,7 @@ def test_one_file_of_links_serves_both_options(run, moons):
     assert again["links"] == facts["links"]
 
 
-def test_unused_links_are_noted_and_unknown_kinds_refused(run, moons):
+def test_reports_unused_links_and_rejects_unknown_kinds(run, moons):
     line = ("cluster", "moons.csv", "--clusters", 2, "--id", "name", "--no-verdict")
     status, _, err = run(*line, "--cannot-link", "links.csv")
     assert status == 0 and "pass it to --must-link too" in err
@@ -520,14 +520,14 @@ def test_every_command_writes_the_same_kinds_of_tables(run, folder, ending):
     assert (folder / out).stat().st_size > 0
 
 
-def test_a_single_array_is_refused_before_the_work(run, folder, monkeypatch):
+def test_rejects_single_array_before_the_fit(run, folder, monkeypatch):
     monkeypatch.setattr(KTA, "fit", lambda *given: pytest.fail("fitted"))
     line = ("metric", "flowers.csv", "--label", "species", "--out", "o.npy")
     assert ".npz or .csv" in refused(run, *line)
     assert ".npz or .csv" in refused(run, "complete", "ratings.csv", "--out", "o.npy")
 
 
-def test_nothing_is_shown_twice(capsys):
+def test_verdict_is_not_shown_twice(capsys):
     show("metric", {"verdict": "v", "held_out": {}}, as_json=False)
     assert capsys.readouterr().out.split() == ["metric", "v"]
 
@@ -565,7 +565,7 @@ def test_one_option_is_not_repeated(run, folder):
     assert "all at once" not in refused(run, "metric", "cars.csv", "--label", "origin")
 
 
-def test_method_says_that_euclids_metric_was_kept_with_many_classes(run, folder):
+def test_method_reports_kept_euclidean_metric_with_many_classes(run, folder):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
     frame.assign(amount=rng.permutation(120) % 50).to_csv("amounts.csv", index=False)
@@ -607,7 +607,7 @@ def test_recommend_names_the_kind_of_another_model(run, folder):
     assert "m.gramian is a model of samples, not of ratings" in said
 
 
-def test_a_cell_that_is_no_date_is_reported_among_dates(run, folder):
+def test_reports_invalid_cell_in_a_column_of_dates(run, folder):
     when = pd.date_range("2024-01-01", periods=150).strftime("%Y-%m-%d").tolist()
     when[5] = "unknown"
     pd.read_csv("flowers.csv").assign(when=when).to_csv("dated.csv", index=False)
@@ -640,7 +640,7 @@ def test_one_row_is_not_enough(run, folder, command):
     assert said == "gramian: one.csv has only one row; learning needs at least two"
 
 
-def test_repeated_users_of_a_file_are_asked_for_once(run, folder):
+def test_repeated_users_of_a_file_are_listed_once(run, folder):
     assert run("complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")[0] == 0
     ratings()[["user", "item"]].head(30).to_csv("users.csv", index=False)
     rows = answer(run, "recommend", "--users", "users.csv", "--model", "m", "-n", 1)["rows"]
@@ -648,7 +648,7 @@ def test_repeated_users_of_a_file_are_asked_for_once(run, folder):
     assert len(users) == len(set(users)) == ratings()["user"].head(30).nunique()
 
 
-def test_matrices_of_other_commands_are_refused_with_the_option_that_fits(run, folder):
+def test_rejects_matrices_of_other_commands_and_names_the_right_option(run, folder):
     assert "points.csv has 120 rows and 3 columns" in refused(run, "eigen", "points.csv")
     said = refused(run, "solve", "correlations.csv")
     assert "a matrix is given with --entries, -A, -B or -C" in said
@@ -720,7 +720,7 @@ def test_a_column_that_costs_most_rows_is_named(run, folder):
     assert "144 rows lack only the cell of comment_length: --drop comment_length keeps them" in err
 
 
-def test_matrices_are_refused_without_the_options_of_tables(run, folder):
+def test_error_for_matrices_does_not_mention_table_options(run, folder):
     (folder / "gap.csv").write_text("a,b\n1,\n,1\n")
     (folder / "skew.csv").write_text("a,b\n1,2\n3,1\n")
     assert "gap.csv has missing cells" in refused(run, "eigen", "gap.csv")
@@ -728,7 +728,7 @@ def test_matrices_are_refused_without_the_options_of_tables(run, folder):
     assert "a matrix has numbers only" in refused(run, "eigen", "flowers.csv")
 
 
-def test_missing_ratings_are_refused_with_the_option(run, folder):
+def test_rejects_missing_ratings_and_names_the_option(run, folder):
     text = (folder / "ratings.csv").read_text().splitlines()
     text[3] = text[3].rpartition(",")[0] + ","
     (folder / "gap.csv").write_text("\n".join(text))
@@ -736,7 +736,7 @@ def test_missing_ratings_are_refused_with_the_option(run, folder):
     assert "no cell in line 4" in said and "--missing drop leaves out such rows" in said
 
 
-def test_recommend_says_what_it_wrote(run, folder):
+def test_recommend_names_the_written_file(run, folder):
     assert run("complete", "ratings.csv", "--model", "r.gramian", "--no-verdict")[0] == 0
     out = run("recommend", "alice", "--model", "r.gramian", "--top", 2, "--out", "r.csv")[1]
     assert out.strip() == "2 rows written to r.csv"

@@ -92,7 +92,7 @@ def test_a_limit_holds_for_the_verdict(run, folder, monkeypatch):
     assert "the time was up" in facts["verdict"] and "leave_one_out_error_after" not in facts
 
 
-def test_a_limit_before_anything_was_learned_writes_nothing(run, folder, monkeypatch):
+def test_time_limit_before_the_first_result_writes_no_file(run, folder, monkeypatch):
     from gramian.kernel import AutoKernel
 
     fit = AutoKernel.fit
@@ -200,7 +200,7 @@ def test_ctrl_c_before_the_solve_keeps_the_current_result(run, folder, monkeypat
     assert json.loads(out)["status"] == "interrupted" and len(pd.read_csv("best.csv")) == 120
 
 
-def test_ctrl_c_with_nothing_to_keep_says_so(run, folder, monkeypatch):
+def test_ctrl_c_without_result_is_reported(run, folder, monkeypatch):
     monkeypatch.setattr("gramian.graph.nearest", interrupt)
     status, _, err = run("embed", "points.csv", "--out", "best.csv")
     assert status == 130 and "nothing was written" in err and not (folder / "best.csv").exists()
@@ -224,7 +224,7 @@ def test_ctrl_c_sets_the_exit_status_even_if_the_fit_handles_it(run, folder, mon
     assert status == 130 and "interrupted from the keyboard" in err and (folder / "m").exists()
 
 
-def test_ctrl_c_between_files_says_which_are_written(run, folder, monkeypatch):
+def test_ctrl_c_between_files_names_the_written_ones(run, folder, monkeypatch):
     monkeypatch.setattr("gramian.app.cli.run.show", interrupt)
     status, _, err = run("embed", "points.csv", "--out", "best.csv")
     assert status == 130 and (folder / "best.csv").exists()
@@ -276,7 +276,7 @@ def test_ctrl_c_waits_for_running_imports(run, folder, monkeypatch):
 # --- the verdict -----------------------------------------------------------------------
 
 
-def test_the_verdict_comes_first(run, folder):
+def test_verdict_is_printed_first(run, folder):
     out = run("metric", "flowers.csv", "--label", "species", "--method", "kta")[1].splitlines()
     assert "held-out rows" in out[1] and "3-NN error" in out[1]
     assert next(k for k, line in enumerate(out) if "certificate" in line) > 1
@@ -759,14 +759,14 @@ def test_time_to_read_a_wide_table_is_linear_in_its_columns(folder):
     assert seconds("many.csv") < 24 * seconds("few.csv")  # 8 times the columns; 64 if quadratic
 
 
-def test_entries_whose_squares_overflow_are_refused_with_the_file(run, classes):
+def test_rejects_entries_with_overflowing_squares_and_names_the_file(run, classes):
     classes.assign(a=classes.a * 1e300).to_csv("huge.csv", index=False)
     said = refused(run, "metric", "huge.csv", "--label", "c")
     assert "the entries of huge.csv are too large" in said
 
 
 @pytest.mark.parametrize("count", [-3, 0, 30])
-def test_neighbors_out_of_range_are_refused_with_the_range(run, classes, count):
+def test_rejects_neighbors_out_of_range_and_states_the_range(run, classes, count):
     said = refused(run, "metric", "abc.csv", "--label", "c", "--neighbors", count)
     assert f"--neighbors must be from 1 to 29, got {count}" in said
 
@@ -796,7 +796,7 @@ def test_titles_cannot_be_the_items(run, folder):
     assert f"--titles {item} is the column of items" in said
 
 
-def test_files_of_another_kind_are_refused_without_the_words_of_python(run, classes):
+def test_rejects_files_of_another_kind_with_a_clear_message(run, classes):
     said = refused(run, "predict", "abc.csv", "--model", "abc.csv")
     assert "zip" not in said and "abc.csv holds text, not a complete gramian model" in said
     classes.to_csv("abc.zip", index=False)
@@ -818,7 +818,7 @@ def test_counts_that_dominate_are_noted(run, folder):
         assert status == 0 and ("1250 times the median" in err) == noted
 
 
-def test_a_bad_date_is_refused_with_its_column():
+def test_rejects_bad_date_and_names_its_column():
     dates = DateEncoder().fit(pd.DataFrame({"day": ["2024-05-31"], "paid": ["2024-06-01"]}))
     with pytest.raises(ValueError, match=r"^'paid': 'soon' is no date"):
         dates.transform(pd.DataFrame({"day": ["2024-05-31"], "paid": ["soon"]}))

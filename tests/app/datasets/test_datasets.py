@@ -57,7 +57,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("entry", BUILT_IN, ids=lambda entry: entry.name)
-def test_built_in_sets_need_nothing(entry, cache, monkeypatch):
+def test_built_in_sets_need_no_files(entry, cache, monkeypatch):
     monkeypatch.setattr(socket, "socket", None)
     if entry.kind == "ratings":
         ratings = load_ratings(entry.name)
@@ -112,7 +112,7 @@ def test_synthetic_ratings():
     assert np.sort(counts)[-12:].sum() > 0.2 * counts.sum()  # a tenth of the items
 
 
-def test_triples_are_what_completion_takes():
+def test_completion_accepts_triples():
     ratings = load_ratings("synthetic_ratings")
     gathered = gather(ratings.triples)
     assert gathered.shape == (200, 120)
@@ -168,7 +168,7 @@ def test_places_are_tried_in_order(tmp_path, cache, monkeypatch):
     assert found(data=tmp_path / "given") == 1
 
 
-def test_missing_sets_say_what_to_do(tmp_path, cache, monkeypatch):
+def test_error_for_missing_set_states_the_remedy(tmp_path, cache, monkeypatch):
     monkeypatch.setenv("GRAMIAN_DATA", str(tmp_path / "absent"))
     with pytest.raises(DataMissingError) as missing:
         load("usps", data=tmp_path)
@@ -303,7 +303,7 @@ def test_a_fingerprint_is_of_the_content():
     assert fingerprint({**explicit, "y": Y}) == fingerprint({"X": dense, "y": Y})
 
 
-def test_a_fingerprint_tells_sets_apart():
+def test_fingerprints_of_different_sets_differ():
     other, shifted, label = X.copy(), np.roll(X, 1, axis=1), Y.copy()
     other[0, 1] = np.nextafter(np.float32(2), np.float32(3))
     label[0] = 1

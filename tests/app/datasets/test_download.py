@@ -97,7 +97,7 @@ def test_a_set_is_fetched_once_and_kept(a1a, server, cache):
     assert server.asked == ["/a1a"]
 
 
-def test_nothing_is_fetched_unasked(a1a, server, cache):
+def test_nothing_is_downloaded_by_default(a1a, server, cache):
     a1a(TEXT)
     with pytest.raises(DataMissingError, match="pass download=True to fetch it from http://127"):
         load("a1a")
@@ -286,7 +286,7 @@ TROUBLE = {
 
 
 @pytest.mark.parametrize("name", TROUBLE)
-def test_trouble_is_an_error_and_leaves_nothing(a1a, cache, monkeypatch, name):
+def test_failed_download_raises_and_leaves_no_files(a1a, cache, monkeypatch, name):
     monkeypatch.setattr(_download, "SILENCE", 0.2)
     monkeypatch.setattr(_download, "PATIENCE", 0.4)
     answer, message = TROUBLE[name]
@@ -300,7 +300,7 @@ def test_trouble_is_an_error_and_leaves_nothing(a1a, cache, monkeypatch, name):
         load("a1a")
 
 
-def test_the_error_says_what_to_do(a1a, cache):
+def test_error_states_the_remedy(a1a, cache):
     a1a(None)
     with pytest.raises(
         DownloadError, match="Nothing was stored; try again later, or set GRAMIAN_DA"
@@ -343,7 +343,7 @@ def test_bad_packages(a1a, cache, name):
     assert not cache.exists()
 
 
-def test_the_largest_allowed_file_is_taken(server):
+def test_accepts_file_of_maximum_size(server):
     server.answers["/file"] = bytes(LIMIT)
     assert _download.fetch(server.url + "file", LIMIT) == bytes(LIMIT)
     assert _download.unpack(gzip.compress(bytes(LIMIT)), "file.gz", LIMIT) == bytes(LIMIT)
@@ -384,7 +384,7 @@ def test_nobody_answers(a1a, cache):
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/a", "file:///etc/passwd", "ftp://x/a", "/a", ""])
-def test_only_https_is_asked(url):
+def test_requests_use_https_only(url):
     with pytest.raises(DownloadError, match="is refused: only https is safe"):
         _download.fetch(url, LIMIT)
 
@@ -442,7 +442,7 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_an_interrupted_download_leaves_nothing(a1a, cache, monkeypatch):
+def test_interrupted_download_leaves_no_files(a1a, cache, monkeypatch):
     a1a(TEXT)
     monkeypatch.setattr(_download, "_body", interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -450,7 +450,7 @@ def test_an_interrupted_download_leaves_nothing(a1a, cache, monkeypatch):
     assert not cache.exists()
 
 
-def test_an_interrupted_write_leaves_nothing(a1a, cache, monkeypatch):
+def test_interrupted_write_leaves_no_files(a1a, cache, monkeypatch):
     a1a(TEXT)
 
     def half(file, **arrays):
@@ -465,7 +465,7 @@ def test_an_interrupted_write_leaves_nothing(a1a, cache, monkeypatch):
     assert list(cache.iterdir()) == []
 
 
-def test_an_older_file_outlives_an_interrupted_write(tmp_path, monkeypatch):
+def test_interrupted_write_keeps_the_older_file(tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
     _arrays.write(path, {"X": X})
     monkeypatch.setattr(os, "replace", interrupt)

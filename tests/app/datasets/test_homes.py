@@ -117,7 +117,7 @@ def test_download_equals_the_stored_file(folder, at_home, name):
     assert_same(HOMES[name].download(), expected)
 
 
-def test_a_download_loads_as_the_file_does(folder, cache, at_home):
+def test_download_and_file_give_the_same_arrays(folder, cache, at_home):
     arrays = _arrays.read(folder / "pendigits.npz")
     at_home("pendigits", [WRITERS["pendigits"](X, y) for X, y in parts(arrays)])
     found, expected = load("pendigits", download=True), load("pendigits", data=folder)
@@ -126,7 +126,7 @@ def test_a_download_loads_as_the_file_does(folder, cache, at_home):
         np.testing.assert_array_equal(getattr(found, key), getattr(expected, key))
 
 
-def test_a_single_wrong_number_is_refused(folder, cache, at_home):
+def test_rejects_single_wrong_number(folder, cache, at_home):
     (X, y), (X_test, y_test) = parts(_arrays.read(folder / "optdigits.npz"))
     X_test = X_test.copy()
     X_test[-1, -1] += 1

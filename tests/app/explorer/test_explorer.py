@@ -50,7 +50,7 @@ def test_a_change_is_the_fit_of_all_links():
     assert session.fitted.result_.value == pytest.approx(whole.result_.value, rel=1e-5)
 
 
-def test_contradictions_are_refused_and_change_nothing(page):
+def test_contradictions_are_rejected_without_effect(page):
     a, b, c = (int(k) for k in BY_MOON[0][:3])
     far = int(BY_MOON[1][0])
     link(page, a, far, "cannot")
@@ -81,7 +81,7 @@ def test_names_are_links_to_the_first_of_every_name(page):
     }
 
 
-def test_what_is_kept(page, tmp_path):
+def test_links_and_model_can_be_downloaded(page, tmp_path):
     assert ask(page, "GET", "model.gramian")[0] == 409
     link(page, BY_MOON[0][0], BY_MOON[1][0], "cannot")
     i, j = int(BY_MOON[0][0]), int(BY_MOON[1][0])

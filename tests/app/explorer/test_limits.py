@@ -40,7 +40,7 @@ SESSIONS = {
 
 
 @pytest.mark.parametrize("kind", SESSIONS)
-def test_undo_names_what_it_undoes(kind):
+def test_undo_names_the_undone_change(kind):
     """One tab shows a change of its own, another has made one since."""
     make, (action, given) = SESSIONS[kind]
     other = {
@@ -151,7 +151,7 @@ def test_minus_one_is_a_class(y):
     assert [k for k, _ in known_classes(labels, 4, unknown=labels[0])] == [1, 3]
 
 
-def test_what_is_missing_is_unknown():
+def test_missing_labels_are_unknown_classes():
     y = ["a", "", None, np.nan, " ", "b"]
     assert known_classes(y, 6) == [(0, "a"), (5, "b")]
 
@@ -187,7 +187,7 @@ def test_the_start_has_a_time_limit():
             gm.explore(X, open_browser=False, time_limit=limit)
 
 
-def test_a_change_that_takes_too_long_is_refused_and_nothing_has_changed():
+def test_change_beyond_the_time_limit_is_rejected_without_effect():
     session = MetricSession(X, Endless(), patience=0.2)
     with Page(session) as page:
         first = ask(page, "POST", "mark", {"rows": [0], "name": "a"})[1]
@@ -197,7 +197,7 @@ def test_a_change_that_takes_too_long_is_refused_and_nothing_has_changed():
 
 
 @pytest.mark.parametrize("model", [None, KTA()])
-def test_names_of_another_length_are_refused(model):
+def test_rejects_names_of_wrong_length(model):
     with pytest.raises(ValueError, match="names has 3 entries for 60 samples"):
         gm.explore(X, model=model, names=["a", "b", "c"], open_browser=False)
 

@@ -230,7 +230,7 @@ def calls_of_five_frames(browser, action, *things):
     return browser.execute_script(COUNT.replace("ACTION", action), things or [PEN])
 
 
-def test_a_frame_of_a_pan_uploads_nothing_to_the_card(card, many):
+def test_panning_uploads_no_data_to_the_graphics_card(card, many):
     """Positions, colours and rings stay on the card, so 50,000 points take one or two calls."""
     show(card, many, many.session.version)
     things = ["scatter.gl", "bufferData", "drawArrays"]

@@ -107,7 +107,7 @@ def test_a_link_that_is_not_kept_has_a_reason():
     assert session.verdict().startswith("2 of 3 links kept.")
 
 
-def test_a_kernel_that_ignores_a_link_says_how_similar_the_two_are():
+def test_page_shows_similarity_for_a_link_the_kernel_ignores():
     session = Session(X, 2)
     session.add(0, 20, "cannot")
     session._now.labels[20] = session.labels[0]  # clusters that do not keep the link
@@ -162,7 +162,7 @@ class Mirror(KTA):
         return -np.asarray(X)
 
 
-def test_a_metric_that_changes_nothing_leaves_the_map_where_it_is():
+def test_map_does_not_move_if_the_metric_is_unchanged():
     data, y = load_wine(return_X_y=True)
     session = MetricSession(StandardScaler().fit_transform(data), Mirror(lam=1.0))
     session.mark_all([(int(k), str(y[k])) for k in range(0, 178, 6)])

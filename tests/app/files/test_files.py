@@ -316,7 +316,7 @@ def test_files_that_cannot_be_read(tmp_path):
         refused(locked, "not permitted")
 
 
-def test_a_gzip_cut_short_is_refused(tmp_path):
+def test_rejects_truncated_gzip(tmp_path):
     data = gzip.compress(b"a,b\n" + b"1,2\n" * 1000)
     (tmp_path / "t.csv.gz").write_bytes(data[: len(data) // 2])
     refused(tmp_path / "t.csv.gz", "cut short")
@@ -462,7 +462,7 @@ def test_rows_are_counted_whatever_the_length_of_the_first(text, small_memory):
     assert read_matrix(short_first).shape == (1100, 2)
 
 
-def test_huge_shapes_with_few_entries_are_refused(text, small_memory, tmp_path):
+def test_rejects_huge_shapes_with_few_entries(text, small_memory, tmp_path):
     banner = "%%MatrixMarket matrix coordinate real general\n"
     refused(text(banner + "900000000 2 1\n1 1 1\n", "t.mtx"), "900,000,000 × 2")
     refused(text(banner + "2 900000000 1\n1 1 1\n", "t.mtx"), "2 × 900,000,000")
@@ -478,14 +478,14 @@ def test_one_long_string_does_not_blow_up_the_labels(text, small_memory):
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.svm.gz", "t.mtx.gz", "t.txt.gz"])
 @pytest.mark.parametrize("content", [b"0", b"\n", b"1,0\n", b"1 1:0\n"])
-def test_gzip_bombs_are_refused(content, name, text, small_memory):
+def test_rejects_gzip_bombs(content, name, text, small_memory):
     head = b"%%MatrixMarket matrix array real general\n9 9\n" if ".mtx" in name else b""
     path = text(head + content * 1_000_000, name)
     for reader in (read_table, read_matrix, read_ratings, describe):
         refused(path, reader=reader)
 
 
-def test_a_line_without_end_is_refused(text, monkeypatch):
+def test_rejects_very_long_line(text, monkeypatch):
     monkeypatch.setattr("gramian.app.files._source.LONGEST", 1000)
     refused(text("a,b\n" + "1" * 2000), "line 2", "longer than 1,000")
 
@@ -622,7 +622,7 @@ def test_a_failed_write_leaves_the_older_file(tmp_path, monkeypatch):
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
 
 
-def test_where_nothing_can_be_written(tmp_path):
+def test_errors_for_paths_that_cannot_be_written(tmp_path):
     with pytest.raises(FileError, match="no such file or folder"):
         write_table(tmp_path / "none" / "t.csv", X)
     (tmp_path / "t.csv").mkdir()
@@ -643,7 +643,7 @@ def test_a_folder_that_is_read_only(tmp_path):
     tmp_path.chmod(stat.S_IRWXU)
 
 
-def test_what_does_not_belong_together_is_not_written(tmp_path):
+def test_rejects_inconsistent_tables(tmp_path):
     with pytest.raises(ValueError, match="a name for each"):
         write_table(tmp_path / "t.csv", X, columns=["a"])
     with pytest.raises(ValueError, match="same name"):

@@ -35,7 +35,7 @@ def told(tmp_path_factory, request):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_mutated_files_are_read_or_refused(kind, told):
+def test_mutated_files_are_read_or_rejected(kind, told):
     count, of_kinds = told
     found = of_kinds[kind]
     assert not found["wrong"], "\n".join(found["wrong"])

@@ -133,7 +133,7 @@ def test_error_cells_of_a_workbook_are_missing_with_a_warning(tmp_path):
         read_table(path, label="c")
 
 
-def test_nan_is_no_id_in_json(tmp_path):
+def test_nan_is_not_an_id_in_json(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('[{"u": "a", "i": NaN, "r": 1}, {"u": "b", "i": 2, "r": 3}]')
     with pytest.raises(FileError, match="'i' has 1 missing ids"):
@@ -200,7 +200,7 @@ def test_rows_that_end_early_lack_their_last_cells(tmp_path):
         ("3,2,one,two\n1,2,3,4,0\n5,6,7,8,1\n9,8,7,6,1\n", "which is no header of the rest"),
     ],
 )
-def test_rows_of_other_lengths_are_refused(text, words, tmp_path):
+def test_rejects_rows_of_different_lengths(text, words, tmp_path):
     with pytest.raises(FileError, match=words):
         read_table(written(tmp_path, "t.csv", text))
 
@@ -243,7 +243,7 @@ def test_a_list_of_objects(indent, tmp_path):
         read_table(written(tmp_path, "u.json", '[{"a": 1}, {"a"'))
 
 
-def test_a_first_line_of_ids_is_no_header(tmp_path):
+def test_first_line_of_ids_is_not_a_header(tmp_path):
     for text in ("anna,ben\n", "anna,ben\n12,anna\n"):
         path = written(tmp_path, "t.csv", text)
         assert not read_header(path, ids=["anna", "ben", "12"]).named

@@ -111,7 +111,7 @@ def test_writes_to_the_target_of_a_symbolic_link(writer, dangling, tmp_path):
     assert sorted(tmp_path.rglob("*")) == sorted([link, target, tmp_path / "far"])
 
 
-def test_blocks_of_rows_leave_nothing_beside_them(tmp_path):
+def test_writing_rows_in_blocks_leaves_no_partial_files(tmp_path):
     (tmp_path / "rows.npy.1-2.partial").write_bytes(b"half")
     for rows in (np.eye(2), np.eye(3)):
         write_rows(str(tmp_path / "rows.npy"), rows)

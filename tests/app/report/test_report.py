@@ -78,7 +78,7 @@ def test_a_page_begins_with_whether_it_helped(name, pages):
     assert "<main>\n<section><h2>Did it help?</h2>" in pages[name].read_text("utf-8")
 
 
-def test_a_page_says_what_was_chosen_and_of_which_file(tmp_path):
+def test_page_shows_selected_options_and_file(tmp_path):
     model = KTA().fit(X, y)
     text = report_estimator(model, tmp_path / "x.html", source="<flowers>.csv").read_text("utf-8")
     assert "&lt;flowers&gt;.csv · " in text
@@ -134,7 +134,7 @@ def test_the_certificate_in_words():
     assert "nothing is proved" in in_words(open_)
 
 
-def test_results_of_different_problems_are_refused(tmp_path):
+def test_rejects_results_of_different_problems(tmp_path):
     one = gm.minimize(gm.problems.kta(X, y, 1.0))
     other = gm.minimize(gm.problems.top_eigen(np.eye(3)), rank=1)
     with pytest.raises(ValueError, match="different problems"):
@@ -247,7 +247,7 @@ def test_one_function_writes_every_page(tmp_path):
         assert f"<h2>{title}</h2>" in path.read_text("utf-8")
 
 
-def test_what_is_no_model_has_no_page(tmp_path):
+def test_report_rejects_objects_that_are_not_estimators(tmp_path):
     with pytest.raises(TypeError, match="not an estimator"):
         gm.report(3.0, tmp_path / "x.html")
 

@@ -51,7 +51,7 @@ def test_the_page_of_an_embedding_carries_them(tmp_path):
         fitted.report(tmp_path / "no.html", DIGITS[:5])
 
 
-def test_what_a_page_has_no_room_for_is_refused():
+def test_rejects_too_many_or_invalid_images():
     with pytest.raises(ValueError, match="can show 5,000 images, got 5,001"):
         sheet_of(np.zeros((5001, 1, 1)))
     with pytest.raises(ValueError, match="finite"):
