@@ -306,7 +306,7 @@ def _names_rows(source: Source, name: str) -> str | None:
         counts = cells[0] in (0, 1) and (np.diff(cells) == 1).all()
         what = "the row numbers" if counts else "a different number in each row"
         note(
-            f"{source.file}: the first column has no name and {what}; it is left out "
+            f"{source.file}: the first column has no name; it contains {what} and is left out "
             f"(--keep {quote(name)} keeps it)"
         )
         return "numbers"
