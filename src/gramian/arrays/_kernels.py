@@ -50,7 +50,7 @@ def compiled(function: Callable[..., Any], *flags: str) -> Any:
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """The same for calls by other kernels only, whose compiled code contains it."""
+    """`numba.njit` for functions that only other kernels call; it is inlined there, not cached."""
     return _njit(function, no_cpython_wrapper=True)
 
 

@@ -263,7 +263,7 @@ def _count_below(line: Any, squares: Any, limit: Any) -> int:
 def rows_below(
     scores: Any, first: int, start: int, heaps: Any, asking: Any, offered: Any, hits: Any
 ) -> int:
-    """The same with rows as queries and columns as references, if both are the same samples.
+    """`columns_below` with rows as queries and columns as references, if they are the same samples.
 
     Counts scores along a row, which uses vector registers where a minimum does not.
     """

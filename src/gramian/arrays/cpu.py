@@ -129,7 +129,7 @@ def group_sums(groups: Indices, values: Floats, count: int) -> NDArray[np.float6
 
 
 def group_sums_of(groups: Indices, part: slice, values: Floats, count: int) -> NDArray[np.float64]:
-    """The same for a part of the groups and its values."""
+    """`group_sums` of a part of the groups and the values of this part."""
     return group_sums(groups[part], values, count)
 
 

@@ -102,7 +102,7 @@ def _plain(met: Any, base: Array, places: Any, W: Array) -> Callable[[Floats], F
 def dense_row_systems(
     pattern: Any, weights: Any, own: Any, base: Any, V: Any
 ) -> Callable[[Any], Any] | None:
-    """The same on the device of V, `own` marks the diagonal entries; None if it is too large."""
+    """`row_systems` on the device of V; `own` marks diagonal entries. None if it is too large."""
     n, rank = V.shape
     if n * rank**2 > MAX_DEVICE_ELEMENTS:
         return None

@@ -320,7 +320,7 @@ def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
 
 
 def group_sums_of(groups: Any, part: slice, values: Tensor, count: int) -> Tensor:
-    """The same for a part of the groups and its values."""
+    """`group_sums` of a part of the groups and the values of this part."""
     if not isinstance(groups, Stored):
         # The sorted order is cached per tensor, and a slice is a new tensor.
         return group_sums(groups if part == slice(None) else groups[part], values, count)

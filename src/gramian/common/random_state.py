@@ -21,7 +21,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def for_sklearn(random_state: Any) -> Any:
-    """The same for scikit-learn, which accepts no Generator and no seed beyond 32 bits."""
+    """A random state for scikit-learn, which accepts no Generator and no seed beyond 32 bits."""
     if isinstance(random_state, np.random.RandomState):
         return random_state
     if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:

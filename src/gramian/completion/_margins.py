@@ -25,7 +25,7 @@ Indices = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 MOST_LEVELS = 50
-"""Number of distinct values that are taken for ordered levels, at most."""
+"""Maximum number of distinct values that are treated as ordered levels."""
 
 
 def checked_levels(values: Array) -> Array:

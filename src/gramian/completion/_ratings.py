@@ -81,7 +81,7 @@ class Ids:
 
     @classmethod
     def _of_dense(cls, given: NDArray[Any], first: int, last: int) -> tuple[Ids, Indices]:
-        """The same for integers with few gaps, by a table of them."""
+        """The ids of integers with few gaps, by a table with an entry for each integer."""
         kind: Any = np.int32 if max(last, -first) < 2**30 else np.int64
         offsets: Any = given.astype(kind, copy=False) - kind(first)
         present = np.zeros(last - first + 1, dtype=bool)

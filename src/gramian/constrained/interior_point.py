@@ -71,7 +71,7 @@ multipliers is yielded, since they may be repaired."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why the method does not accept a problem; None if it does."""
+    """The reason why the method does not accept a problem; None if it accepts it."""
     if model.linear is None:
         return "it needs a linear objective ⟨C, M⟩"
     if model.rows is None:

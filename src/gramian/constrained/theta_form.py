@@ -26,7 +26,7 @@ Array = NDArray[np.floating]
 
 
 def refusal(model: Model) -> str | None:
-    """Why the method does not accept a problem; None if it does."""
+    """The reason why the method does not accept a problem; None if it accepts it."""
     if model.bordered is None:
         return "it needs theta numbers with a border: X_00 = 1, X_ii = X_0i, X_ij = 0 on edges"
     return None

@@ -52,7 +52,7 @@ EQUAL_VECTORS_RATIO = 1e-6
 
 
 def refusal(model: Model) -> str | None:
-    """Why the method does not accept a problem; None if it does."""
+    """The reason why the method does not accept a problem; None if it accepts it."""
     if model.linear is None or not all(isinstance(m, PairDistances) for m in model.bounds.map.maps):
         return "it needs constraints on distances only, and a linear objective ⟨C, M⟩"
     if model.order > MAX_POINTS or model.bounds.size > MAX_EDGES:

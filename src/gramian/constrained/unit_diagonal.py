@@ -56,7 +56,7 @@ def _given_diagonal(model: Model) -> tuple[Array, Array] | None:
 
 
 def refusal(model: Model) -> str | None:
-    """Why the method does not accept a problem; None if it does."""
+    """The reason why the method does not accept a problem; None if it accepts it."""
     if _given_diagonal(model) is None:
         return "it needs one equation for every diagonal entry and no other constraints"
     return None

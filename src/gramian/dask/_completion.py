@@ -90,7 +90,7 @@ class Completed(Composite):
         return self.dual_support(self.loss.gradient(image.z))
 
     def rounding(self, image: Any) -> float:
-        """That of the blocks, and of their sum."""
+        """The rounding error of the values of the blocks and of their sum."""
         sums = rounded_sum(len(self.rated.users.blocks)) * abs(self.value(image))
         return super().rounding(image) + sums
 

@@ -81,7 +81,7 @@ class ShardImage:
     Y: Array | None = None
     terms: Terms | None = None
     whole: Terms | None = None
-    """The same with the gradient as a matrix."""
+    """`terms`, with the gradient as a matrix."""
 
 
 class Sharded(Objective[ShardImage]):

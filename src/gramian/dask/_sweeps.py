@@ -65,7 +65,7 @@ class ShardedHalves(StatesByRow):
         return np.concatenate(self.objective.offsets(factor))
 
     def without(self, held: HeldOut) -> ShardedHalves:
-        """The same without the held-out entries."""
+        """These halves without the held-out entries."""
         return replace(self, rated=self.rated.part(~held))
 
     def state(self, factor: Array | SpreadMatrix) -> Any:

@@ -125,7 +125,7 @@ class BlockEntries(LinearMap):
         return self._starts, self.cols, slice(None)
 
     def by_column(self) -> tuple[Any, Any, Any]:
-        """The same, sorted by column."""
+        """Start of each column, the rows of the entries, and the index of each entry."""
         return self._pattern
 
     @cached_property

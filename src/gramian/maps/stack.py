@@ -74,7 +74,7 @@ class Stack(LinearMap):
         return zip(self.maps, parts, strict=bool(self.maps))
 
     def identity_weights(self) -> NDArray[np.float64] | None:
-        """Those of the first map that has identity weights."""
+        """The identity weights of the first map that has them, and 0 for the other maps."""
         for k, map in enumerate(self.maps):
             own = map.identity_weights()
             if own is not None:

@@ -50,7 +50,7 @@ limited rank (the gap need not close), and otherwise. To 1e-8, ten chunks withou
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the method does not accept a problem; None if it does."""
+    """The reason why the method does not accept a problem; None if it accepts it."""
     if halves_of(problem.objective) is None:
         return "it needs squares of some entries of a block plus a multiple of the trace"
     return needs_cone(problem, settings)

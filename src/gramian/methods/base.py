@@ -131,7 +131,7 @@ class Solver:
     summary: str
     accepts: str
     refusal: Callable[[Problem, Settings], str | None]
-    """Why the solver does not accept a problem; None if it does."""
+    """The reason why the solver does not accept a problem; None if it accepts it."""
     max_iter: int = 1000
     """Default maximum number of iterations."""
     on_host: bool = False

@@ -68,7 +68,7 @@ FINAL_GAP_IN_TOLERANCES = 0.5
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the method does not accept the problem; None if it does."""
+    """The reason why the method does not accept the problem; None if it accepts it."""
     objective = problem.objective
     reason = needs_cone(problem, settings) or no_rank_limit(problem, settings)
     if reason is not None:

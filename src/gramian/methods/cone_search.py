@@ -164,7 +164,7 @@ def _orthonormal(blocks: list[Array]) -> Array:
 
 
 def _orthonormal_there(columns: Array) -> Array:
-    """The same on a device, by the eigenvectors of the small Gram matrix, followed by QR."""
+    """`_orthonormal` on a device: eigenvectors of the small Gram matrix, followed by QR."""
     values, turn = eigh(host(columns.T @ columns))
     live = values > 1e-13 * values[-1]
     turned = columns @ beside(columns, (turn[:, live] / np.sqrt(values[live]))[:, ::-1])

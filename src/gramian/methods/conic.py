@@ -51,7 +51,7 @@ BACKEND_TOLERANCES = {"clarabel": 1e-11, "scs": 1e-9}
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why `sqlp` and `conic` do not accept a problem; None if they do."""
+    """The reason why `sqlp` and `conic` do not accept a problem; None if they accept it."""
     if row_bound(problem.objective) is None:
         return "it needs a quadratic objective, and a loss of this one is not squared"
     if problem.order > MAX_ORDER:
@@ -62,7 +62,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 
 
 def schur_refusal(problem: Problem, settings: Settings) -> str | None:
-    """The same for `scsdp`, whose second cone grows with the rows."""
+    """The reason why `scsdp`, whose second cone grows with the rows, does not accept a problem."""
     if reason := refusal(problem, settings):
         return reason
     rows = row_bound(problem.objective)

@@ -25,7 +25,7 @@ MIN_PIVOT_RATIO = 4 * float(np.finfo(float).eps)
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the method does not accept the problem; None if it does."""
+    """The reason why the method does not accept the problem; None if it accepts it."""
     objective = problem.objective
     if not isinstance(objective, GramQuadratic):
         return "it solves tr((AM)² + BM² + 2CM) only"

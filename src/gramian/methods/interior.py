@@ -45,7 +45,7 @@ permits."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the method does not accept the problem; None if it does."""
+    """The reason why the method does not accept the problem; None if it accepts it."""
     reason = white.refusal(problem, settings)
     if reason is not None:
         return reason

@@ -78,7 +78,7 @@ class PencilBounds:
         return found
 
     def _nearer(self, form: Any, found: PencilEigenpairs, least: float) -> PencilEigenpairs:
-        """The same by a factor closer to λ_min: from a distant shift, few solves may miss it."""
+        """The eigenpairs computed with a shift closer to λ_min; a distant shift may miss it."""
         shift = max(SHIFT_BELOW_RATIO * -found.value, least)
         while MAX_SHIFT_RATIO * shift < -found.shift:
             again = self._next_above(form, shift)
@@ -164,7 +164,7 @@ def in_blocks(form: Any) -> bool:
 def blocks_above(
     form: Any, t: float, solve: Solve, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The same by block Lanczos."""
+    """The result of `next_above`, computed by block Lanczos."""
     steps = min(LANCZOS_BLOCKS, (form.order - 1) // BLOCK_VECTORS)
     basis = np.zeros((BLOCK_VECTORS * steps, form.order))
     small = np.zeros((BLOCK_VECTORS * steps,) * 2)

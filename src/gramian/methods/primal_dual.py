@@ -44,7 +44,7 @@ CURVATURE_ROUNDING = 1e-16
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the method does not accept the problem; None if it does."""
+    """The reason why the method does not accept the problem; None if it accepts it."""
     objective = problem.objective
     if row_bound(objective) is None or not objective.place.is_host:
         return "it needs a quadratic objective, on the host"

@@ -101,7 +101,7 @@ class LocalSteps:
         return self._lines(self.objective, image, target)
 
     def _lines(self, objective: Any, image: Any, target: float) -> Any:
-        """The same for this objective, in float64 or float32."""
+        """Preconditioned steps for this objective, in float64 or float32."""
         precondition = _Preconditioner(objective)
         with suppress(UnboundedError):
             steps = conjugate_gradient(objective, image.factor, precondition=precondition)

@@ -160,7 +160,7 @@ class Objective(Placed, ABC, Generic[Point]):
 
     @abstractmethod
     def pair_image(self, X: Array, Y: Array) -> Point:
-        """The same for ½(XYᵀ + YXᵀ); it has a value and a gradient, but no factor."""
+        """The intermediate results of F at ½(XYᵀ + YXᵀ), which has no factor."""
 
     @abstractmethod
     def value(self, image: Point) -> float:

@@ -109,7 +109,7 @@ class Composite(Objective[Seen]):
         return self.map
 
     def with_linear(self, C: Any) -> Composite:
-        """The same with another linear term on the same device, sharing map and loss."""
+        """The objective with another linear term on the same device; map and loss are shared."""
         if not self.place.is_host:
             changed = at_home(self).with_linear(C)
             return relocated(self, changed, C=moved(changed.C, self.place))

@@ -158,7 +158,7 @@ class Everywhere(Sum):
         """√(ω_e − ω) and τ_e, sorted by row."""
 
     def trace_weighted(self, lam: float) -> Everywhere:
-        """The same with another λ."""
+        """The objective with another λ."""
         some = Composite(self.some.map, self.some.loss, 0.5 * lam, constant=self.some.constant)
         return Everywhere(some, self.everything, self.scale, self.targets)
 

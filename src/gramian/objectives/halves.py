@@ -84,7 +84,7 @@ class RowFits:
     def _refit_plain(
         self, P: Floats, Q: Floats, penalty: Floats, stiffness: Floats, gram: Floats, steps: int
     ) -> float:
-        """The same for all rows of P at once: two sparse products per step."""
+        """`refit` for all rows of P at once: two sparse products per step."""
         m, one = P.shape[0], P.dtype.type(self.free)
         counts, k = np.diff(self.indptr), gram.shape[0]
         rows, others = np.repeat(np.arange(m, dtype=np.int32), counts), Q[:, :-1]
@@ -267,7 +267,7 @@ class Halves(StatesByRow):
         return state
 
     def without(self, by_row: Mask, by_column: Mask) -> Halves:
-        """The same without held-out entries, whose squares get weight 0.
+        """These halves without the held-out entries, whose squares get weight 0.
 
         The masks are in the order of each half. Targets are changed in place: the original halves
         must not be used afterwards.

@@ -170,5 +170,5 @@ def _vector_product(objective: Composite, w: Array) -> Callable[[Array], Array]:
 
 
 def _column_product(objective: Composite, w: Array) -> Callable[[Array], Array]:
-    """The same with vectors as matrices of one column."""
+    """v ↦ (𝒜*(w) + C)v, by products with matrices of one column."""
     return lambda v: objective.map.adjoint(w, v[:, None])[:, 0] + objective.C @ v

@@ -106,7 +106,7 @@ def _whitening(objective: Any) -> Whitening | None:
 
 
 def _moved_whitening(objective: Any) -> Whitening | None:
-    """The same on a device, where the root is dense; None if it does not fit into memory."""
+    """The whitening on a device, where the root is dense; None if it does not fit into memory."""
     home, place = at_home(objective), objective.place
     if 24.0 * objective.order**2 > place.free_memory() / 2 or not _can_whiten(home):
         return None

@@ -67,7 +67,7 @@ class CompositeRestriction:
         return lambda t: self.loss.value(z + t * change) + linear + t * slope
 
     def softened(self, mu: float) -> CompositeRestriction:
-        """The same with a barrier μ on the dual vector of a loss with corners."""
+        """The restriction with a barrier μ on the dual vector of a loss that is not smooth."""
         return replace(self, loss=softened_of(self.loss, mu, self.Z.shape[0]))
 
     @property

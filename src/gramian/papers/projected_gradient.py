@@ -22,7 +22,7 @@ MAX_ORDER = 5000
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the method does not accept the problem; None if it does."""
+    """The reason why the method does not accept the problem; None if it accepts it."""
     if problem.order > MAX_ORDER:
         return f"it keeps M dense, up to order {MAX_ORDER}, and this problem has {problem.order}"
     if settings.rank is not None and settings.rank < problem.order:

@@ -172,7 +172,7 @@ class SparseForm:
         return self._solved(factor, power)
 
     def tried(self, t: float) -> Factor:
-        """The same without error bounds: the result is probable, not proved."""
+        """The factor of `above` without error bounds: definiteness is probable, not proved."""
         clock.check()
         scaled, power = self._scaled(t)
         factor = self._factorised(scaled)

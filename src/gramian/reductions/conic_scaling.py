@@ -60,7 +60,7 @@ class ConicScaling:
 
 
 def conic_scaling(form: QuadraticForm, trace: float | None) -> ConicScaling:
-    """The same problem with numbers near 1.
+    """The scaled problem, whose numbers are near 1.
 
     d gives the columns of B of diagonal entries of M equal lengths. For the Laplacian basis of
     RegMVU this is Λ^{-1/2}. α is the size of M̂ estimated from t, c or the trace, and β that of F.

@@ -139,7 +139,7 @@ def test_links_are_matched_by_id(run, folder):
     assert run(*line, *by_id)[0] == 0
     expected = pd.read_csv("c.csv")
     status, _, err = run(*line, *by_row)
-    assert status == 0 and "are taken for those of rows" in err
+    assert status == 0 and "are used as row numbers" in err
     pd.testing.assert_frame_equal(pd.read_csv("c.csv"), expected)
     (folder / "same_ids.csv").write_text("one,other\np1,p2\np3,p999\n")
     assert "links 'p999', which no row is called" in refused(run, *line, *by_id)

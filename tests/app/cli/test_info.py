@@ -29,7 +29,7 @@ def test_text_table_keeps_its_header(run, folder):
     assert facts["rows"] == 120 and facts["header"] == "line 1"
     assert [field["name"] for field in facts["fields"]] == ["x0", "class", "sex", "survived"]
     status, _, err = run("info", "ships.csv")
-    assert status == 0 and "taken for a header" in err and "--no-header" in err
+    assert status == 0 and "is read as a header" in err and "--no-header" in err
     assert answer(run, "info", "ships.csv", "--no-header")["rows"] == 121
 
 

@@ -42,7 +42,7 @@ def test_reads_separator_from_the_first_line(tmp_path):
 )
 def test_titles_are_left_out_with_a_warning(text, tmp_path):
     path = written(tmp_path, "t.csv", text)
-    with pytest.warns(UserWarning, match="taken for a title"):
+    with pytest.warns(UserWarning, match="treated as a title"):
         table = read_table(path)
     assert table.columns == ["a", "b", "c"]
     np.testing.assert_array_equal(table.X, [[1, 2, 3], [4, 5, 6]])
@@ -365,7 +365,7 @@ def test_duplicate_names_are_numbered(tmp_path):
         ("1,2,3", False),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*taken for a header")
+@pytest.mark.filterwarnings("ignore:.*read as a header")
 def test_years_name_columns(first, named, tmp_path):
     path = written(tmp_path, "t.csv", f"{first}\n{'1,' if '1' in first[:1] else 'x,'}2,3\n9,8,7\n")
     assert read_header(path).named == named

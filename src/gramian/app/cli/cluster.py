@@ -129,7 +129,7 @@ def cluster(
 
 
 def _refuse_unlinked(clusters: int | None, run: Run, plot: Path | None) -> None:
-    """Refuse options that need a learned kernel if there are neither links nor labels."""
+    """Reject options that need a learned kernel if there are neither links nor labels."""
     if clusters is None:
         raise click.UsageError(
             "give the number of clusters with --clusters, or what is known about the samples with "
@@ -215,7 +215,7 @@ def known_labels(file: Path, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
 
 
 def _refuse_nothing(fitted: Any, limit: float | None) -> None:
-    """Refuse a kernel of zeros, and clusters that no link and no gap of the graph separates."""
+    """Raise an error if the kernel is 0, or if neither links nor the graph separate clusters."""
     if fitted.result_.status is Status.TIME_LIMIT and fitted.result_.rank == 0:
         raise click.ClickException(
             f"the time limit of {limit:g} s ended before anything was learned, so nothing was "

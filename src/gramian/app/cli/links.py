@@ -44,7 +44,7 @@ def links_of(
 ) -> dict[str, Pairs | None]:
     """The pairs of row numbers in the files of --must-link and --cannot-link.
 
-    `counter` is a column that counts the rows from 1: links without a 0 may hold its numbers.
+    `counter` is a column with the row numbers from 1: links without a 0 may refer to it.
     """
     place = {} if ids is None else {str(name): row for row, name in enumerate(ids.tolist())}
     files = {"must": must, "cannot": cannot}
@@ -56,8 +56,8 @@ def links_of(
             continue
         if counter is not None and ids is None and not (links.by_row or (links.cells == "0").any()):
             raise click.ClickException(
-                f"{links.file} may hold the numbers of rows, from 0, or those of the column "
-                f"{counter!r}, which counts the rows from 1: add --id {counter} for the latter, or "
+                f"{links.file} may contain row numbers, which start at 0, or numbers of the column "
+                f"{counter!r}, which start at 1: add --id {counter} for the latter, or "
                 f"--drop {counter} for the former"
             )
         if links.kinds is None and must == cannot:
@@ -134,7 +134,7 @@ def _pairs(
     whole = np.char.isdecimal(cells)
     if (links.by_row or not known.any()) and whole.all():
         if ids is not None and not links.by_row:
-            note(f"{file} has no ids of --id: its numbers are taken for those of rows, from 0")
+            note(f"{file} has no ids of --id: its numbers are used as row numbers from 0")
         return _row_numbers(file, cells, rows)
     if not known.all():
         unknown = list(dict.fromkeys(cells[~(known if known.any() else whole)].tolist()))

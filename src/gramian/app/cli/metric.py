@@ -182,7 +182,7 @@ def metric(
 
 
 def _chosen(fitted: Any, kept: bool) -> str:
-    """The learner that an automatic choice took, or the Euclidean metric if it was kept."""
+    """The name of the selected learner, or of the Euclidean metric if that was kept."""
     path = getattr(fitted, "path_", None)
     return PLAIN if kept else type(fitted.learner_).__name__ if path is None else str(path.name)
 
@@ -210,7 +210,7 @@ def classes_of(given: Samples, unknown: str) -> NDArray[Any]:
 
 
 def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
-    """Refuse classes of one row each, and note those, and names that differ by case only."""
+    """Raise an error if each class has one row; report such classes and names equal up to case."""
     names = np.unique(y)
     classes = len(names)
     if len({str(name).casefold() for name in names}) < classes:

@@ -134,7 +134,7 @@ def source_options(label: str, *, standardize: bool = False) -> Decorator:
         format_options,
         option("--label", "COLUMN", label),
         option("--drop", "COLUMN,…", "Columns to leave out; repeatable.", multiple=True),
-        option("--keep", "COLUMN,…", "Columns to keep although they contain row numbers.", multiple=True),
+        option("--keep", "COLUMN,…", "Columns of row numbers to keep as features.", multiple=True),
         option(
             "--encode",
             "COLUMN,…",

@@ -122,7 +122,7 @@ def _watched(ctx: click.Context) -> AbstractContextManager[None]:
 
 
 def check(files: Mapping[str, tuple[Any, Path]], *, force: bool) -> None:
-    """Refuse outputs that cannot be written or would overwrite a file, by their options."""
+    """Reject output options whose files cannot be written or exist already."""
     outputs = {o: path for o, (kind, path) in files.items() if isinstance(kind, (Output, Folder))}
     inputs = [path for option, (_, path) in files.items() if option not in outputs]
     for (option, path), (another, there) in combinations(outputs.items(), 2):
@@ -144,7 +144,7 @@ def check(files: Mapping[str, tuple[Any, Path]], *, force: bool) -> None:
 
 
 def _check_file(option: str, path: Path, kind: Output, force: bool) -> None:
-    """Refuse a file with a wrong ending or in a wrong place, and one that exists.
+    """Reject a file with a wrong extension or folder, or that exists.
 
     An empty file has nothing to lose, and a checkpoint is continued.
     """
@@ -184,7 +184,7 @@ def _obstacle(path: Path) -> str | None:
 
 
 def _check_folder(path: Path) -> None:
-    """Refuse a folder that neither exists nor can be created."""
+    """Reject a folder that does not exist and cannot be created."""
     whole = Path(os.path.realpath(path))
     there = next(place for place in (whole, *whole.parents) if place.exists())
     if not there.is_dir():

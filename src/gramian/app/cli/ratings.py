@@ -178,7 +178,7 @@ def _found(file: Path, header: Header) -> list[str]:
         )
     if not header.named:
         if len(names) > len(ROLES):
-            note(f"{file} has no header: the first three of its {len(names)} columns are taken for "
+            note(f"{file} has no header: the first three of its {len(names)} columns are used as "
                  "user, item and rating")  # fmt: skip
         return names[: len(ROLES)]
     roles = by_role(names)
@@ -186,7 +186,7 @@ def _found(file: Path, header: Header) -> list[str]:
         return list(roles.values())
     in_order = all(names[role : role + 1] == [name] for role, name in roles.items())
     if len(names) == len(ROLES) and in_order:
-        note(f"{listed(names)} are taken for user, item and rating: --columns names others")
+        note(f"{listed(names)} are used as user, item and rating: select others by --columns")
         return names
     if len(names) < len(ROLES):
         raise click.ClickException(

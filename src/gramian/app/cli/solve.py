@@ -124,7 +124,7 @@ def _program(file: Path) -> Any:
 
 
 def _refuse_other_order(files: list[Path]) -> None:
-    """Refuse matrices of one problem whose named columns are in different orders."""
+    """Reject matrices of one problem whose named columns are in different orders."""
     headers = [(file, read_header(file)) for file in files]
     named = [(file, header.names) for file, header in headers if header and header.named]
     for file, names in named[1:]:

@@ -106,7 +106,7 @@ def left_out(
 
 
 def refuse_one_array(out: Path | None, others: Collection[str]) -> None:
-    """Refuse --out with .npy before the work if columns of text go with the numbers."""
+    """Reject --out with .npy before the fit if the output also has columns of text."""
     if out is not None and out.suffix.lower() == ".npy" and others:
         raise click.ClickException(
             f"--out {out}: .npy is one array of numbers, without {listed(list(others))}: name it "

@@ -240,7 +240,7 @@ class Session(SampleSession[Clusters]):
         return KMeans(self.n_clusters, n_init=10, random_state=0)
 
     def _new(self, given: list[tuple[Any, Any, str]]) -> list[Link]:
-        """Those of the given links that are new, validated."""
+        """The given links that are not in the session yet, validated."""
         known = {(frozenset((link.i, link.j)), link.kind) for link in self.links}
         new = []
         for i, j, kind in given:

@@ -101,7 +101,7 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
     if errors:
         warnings.warn(
             f"{source.path}: {len(errors):,} cells have an error such as #N/A, the first in "
-            f"{errors[0]}; they are taken for missing",
+            f"{errors[0]}; they are treated as missing",
             stacklevel=2,
         )
     return in_memory(source.path, names, headed, body, table[title][0])

@@ -97,7 +97,7 @@ def has_header(
     else:
         return False
     warnings.warn(
-        f"{source.path}: the first row is taken for a header, because {why}; --no-header reads it "
+        f"{source.path}: the first row is read as a header, because {why}; --no-header reads it "
         "as data",
         stacklevel=2,
     )
@@ -273,7 +273,7 @@ def _begins(rows: list[list[str]]) -> bool:
 
 def _warn_of_title(path: NameOfFile, count: int) -> None:
     which = "line is" if count == 1 else f"{count} lines are"
-    warnings.warn(f"{path}: the first {which} taken for a title and left out", stacklevel=2)
+    warnings.warn(f"{path}: the first {which} treated as a title and left out", stacklevel=2)
 
 
 def decimal_of(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
