@@ -53,8 +53,8 @@ MAX_BASIS_ORDER = 70
 2.4 s, the staircase 3.9 s; of 80: 11.8 s and 5.3 s."""
 
 MAX_MAP_ORDER = 30
-"""Order up to which `primal_dual` minimises squares of any other map. Distances of 20 points: 21 ms,
-55 by `staircase`; of 30: 63 and 151 ms; 40 entries with fixed trace: 27 and 55; all 210 entries:
+"""Order up to which `primal_dual` minimises squares of any other map. Distances of 20 points:
+21 ms, 55 by `staircase`; of 30: 63 and 151 ms; 40 entries with fixed trace: 27 and 55; all 210 entries:
 19 and 14."""
 
 MAX_SPLITTING_STEPS = 300
