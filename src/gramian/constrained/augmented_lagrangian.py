@@ -2,8 +2,9 @@
 
     min over L of  F(LLᵀ) + Σ_i σ_i/2 dist²(𝒜(LLᵀ)_i − y_i/σ_i, [l_i, u_i]) − y_i²/(2σ_i)
 
-and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. σ_i = σ γ/(β‖A_i‖²) with γ
-the size of C and β that of the right-hand side, so that σ = 1 has the same meaning in any units.
+and then y ← y − σ(𝒜(LLᵀ) − s), where s are the nearest values within the bounds. The weights are
+σ_i = σ γ/(β‖A_i‖²) with the norms γ of C and β of the right-hand side, so that σ does not depend on
+the units.
 
 If rounds end at their maximum number of steps and M is one block, the variable becomes K in L = DK
 with D_ii² = M_ii relative to their mean, and ‖A_i‖ becomes ‖D^½A_iD^½‖: if the M_ii differ by
@@ -37,11 +38,11 @@ PENALTY_GROWTH, MAX_PENALTY = 5.0, 1e9
 """The factor by which σ grows, and its maximum."""
 
 KEPT_PENALTY_RATIO = 0.25
-"""Ratio of the violation to the smallest so far at which σ is kept."""
+"""σ is kept if the violation is at most this multiple of the smallest one so far."""
 
 FIRST_ROUND_STEPS, MAX_ROUND_STEPS = 100, 2000
-"""Maximum steps of the first round, to which each further round adds half as many, and their
-limit."""
+"""Maximum number of steps of the first round, which increases by half of it in each further round,
+and the limit of this number."""
 
 MAX_ROUNDS = 400
 
@@ -50,17 +51,18 @@ MAX_CUT_ROUNDS, MIN_DIAGONAL_RATIO = 2, 1e-2
 rows, and the smallest M_ii used there, relative to their mean."""
 
 GRADIENT_RATIO = 0.2
-"""Factor of the gradient tolerance if the dual converges more slowly."""
+"""Factor by which the gradient tolerance is reduced if the dual converges more slowly."""
 
 MIN_LARGE_ORDER, FIRST_COLUMNS = 1000, 30
-"""Order above which this number of columns, or half the required number, is used at first."""
+"""Order above which the first factor has half the required number of columns, but at least the
+second number."""
 
 MIN_ORDER_PER_COLUMN = 6
-"""Ratio of the order to the columns below which factors are hardly smaller than M."""
+"""Ratio of the order to the number of columns below which a factor is hardly smaller than M."""
 
 MAX_STUCK_ROUNDS, MIN_RAY_TRACE = 4, 1e4
-"""Rounds without progress after which the violation alone is minimised, and the trace, in usual
-units, above which L may follow a ray."""
+"""Number of rounds without progress after which the violation alone is minimised to search for a
+proof of infeasibility, and the normalised trace of M above which a ray is examined."""
 
 
 def augmented_lagrangian(
@@ -165,7 +167,7 @@ def rank_for(rows: int) -> int:
 
 
 def crowded(model: Model) -> bool:
-    """Whether factors are hardly smaller than M: √(2m) is more than a sixth of the order."""
+    """Whether a factor is hardly smaller than M: √(2m) is more than a sixth of the order."""
     return MIN_ORDER_PER_COLUMN * rank_for(model.bounds.size) > model.order
 
 

@@ -155,7 +155,8 @@ class KTA(OnWorkers, home.KTA):
     def _by_path(self, cluster: Cluster, shards: list[Any], found: Spread, data: Moments) -> float:
         """The given λ, or λ selected by the errors of held-out neighbours (`path_`).
 
-        One key for each sample is copied to the driver, and then some of the samples.
+        One number for each sample is copied to the driver, which selects samples by these numbers
+        and requests them.
         """
         self._forget("path_")
         if self.lam != "auto":

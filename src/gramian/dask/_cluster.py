@@ -47,10 +47,10 @@ TRIES, HEARD = 3, 5.0
 client is informed of a retry."""
 
 READING = "gramian-reading"
-"""Topic of the scheduler's events in which workers report the partitions that they read."""
+"""Topic of the Dask events by which workers report the partitions that they read."""
 
 LOOK, PATIENCE = 5.0, 60.0
-"""Seconds between checks of a long round, and the seconds that it may have no worker."""
+"""Seconds between checks of a long round, and maximum number of seconds without any worker."""
 
 
 class ClusterError(RuntimeError):
@@ -71,7 +71,7 @@ def current_client() -> Client:
 
 @contextmanager
 def announced(name: str) -> Iterator[None]:
-    """Report to the scheduler what a worker reads, which is known there if the worker dies."""
+    """Report to the scheduler what a worker reads, for the error message if the worker dies."""
     worker = get_worker()
     worker.log_event(READING, {"begins": name})
     try:
@@ -133,7 +133,7 @@ class Node:
 
 
 class TaskGraph(dict[Any, Any]):
-    """The tasks of a round. Its keys are unique: dask need not hash the arrays in it to name it."""
+    """The tasks of a round. Keys are unique, so that Dask need not hash the arrays of the graph."""
 
 
 @normalize_token.register(TaskGraph)
@@ -144,7 +144,7 @@ def _name_of(graph: TaskGraph) -> str:
 def node(name: str, function: Callable[..., Any], *arguments: Any) -> Node:
     """function(*arguments); nodes, futures and delayed values, also in lists, become results.
 
-    The dashboard shows the name without what makes it unique.
+    The dashboard shows the name without its unique suffix.
     """
     needs: list[Any] = []
     taken = [_taken(argument, needs) for argument in arguments]
@@ -239,7 +239,8 @@ class Cluster:
     ) -> Any:
         """All nodes joined in a tree, in a fixed order.
 
-        A task holds all results that it joins: only two if `each`, the size of one, is large.
+        A task needs the memory of all results that it joins, so it joins only two large ones
+        (`each` is the size of one result).
         """
         fan = FAN if each <= LARGE else 2
         while len(nodes) > 1:

@@ -26,17 +26,17 @@ from gramian.result import Result
 Indices = NDArray[np.integer]
 
 WEIGHT = 100.0
-"""λ in units of the λ₀ up to which M = 0 is the best."""
+"""Default λ in units of λ₀, the largest λ for which M = 0 is optimal."""
 
 
 @with_parameters
 class TripletMetric(TripletFits):
-    """Learn the metric of least trace with i nearer to j than to l, for triplets (i, j, l).
+    """Learn a metric of small trace with i nearer to j than to l for given triplets (i, j, l).
 
-    Solves min tr M + λ Σ h_μ(1 + d_M(i, j) − d_M(i, l)) over M ⪰ 0 (BiS eqs. 34–35), h_μ the hinge
-    smoothed by μ. The trace makes the rank of M low. `fit` uses the triplets of nearest targets and
-    impostors. With fewer samples than features the problem is solved in their span, which contains
-    the whole solution. With more than 3000 of both, dense or sparse, the default rank is 40 and
+    Solves min tr M + λ Σ h_μ(1 + d_M(i, j) − d_M(i, l)) over M ⪰ 0 (BiS eqs. 34–35), where h_μ is
+    the hinge smoothed by μ. The trace term makes the rank of M low. `fit` uses the triplets of
+    nearest targets and impostors. With fewer samples than features the problem is solved in their
+    span, which contains the whole solution. With more than 3000 of both, dense or sparse, the default rank is 40 and
     there is no shrinkage.
 
     Parameters
@@ -125,7 +125,7 @@ class TripletMetric(TripletFits):
         self._finish(result, factor, gram, view.matrix)
 
     def _weigh(self, view: Span, triplets: Indices) -> float:
-        """Set λ, "auto" in units of λ₀ above which −∇F(0) = λ Σ(X_il − X_ij) − I has a root.
+        """Set λ. For λ ≤ λ₀ no eigenvalue of −∇F(0) = λ Σ(X_il − X_ij) − I is positive.
 
         Returns the unit of the samples.
         """

@@ -24,7 +24,7 @@ ASYMMETRY = 1e-8
 
 @under_own_errstate
 def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None = None) -> Problem:
-    """min ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over M ⪰ 0, the sum over the known entries.
+    """min ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over M ⪰ 0; the sum is over the known entries.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def _map(matrices: Any, sizes: list[int], name: str) -> LinearMap:
 
 
 def _flat(value: Any, sizes: list[int], name: str) -> sp.csr_array:
-    """A matrix, or blocks, as one row vec of the whole matrix."""
+    """A matrix, or a block-diagonal matrix given by its blocks, as a sparse row vec(A)."""
     n = sum(sizes)
     if len(sizes) == 1:
         whole = _matrix(_only_block(value), n, name)

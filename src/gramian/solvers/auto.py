@@ -54,8 +54,8 @@ MAX_BASIS_ORDER = 70
 
 MAX_MAP_ORDER = 30
 """Order up to which `primal_dual` minimises squares of any other map. Distances of 20 points:
-21 ms, 55 by `staircase`; of 30: 63 and 151 ms; 40 entries with fixed trace: 27 and 55; all 210 entries:
-19 and 14."""
+21 ms, 55 by `staircase`; of 30: 63 and 151 ms; 40 entries with fixed trace: 27 and 55 ms; all 210
+entries: 19 and 14 ms."""
 
 MAX_SPLITTING_STEPS = 300
 """Maximum number of steps of the eigenbasis splitting; some dozens are usual."""
