@@ -36,8 +36,8 @@ class TripletMetric(TripletFits):
     Solves min tr M + λ Σ h_μ(1 + d_M(i, j) − d_M(i, l)) over M ⪰ 0 (BiS eqs. 34–35), where h_μ is
     the hinge smoothed by μ. The trace term makes the rank of M low. `fit` uses the triplets of
     nearest targets and impostors. With fewer samples than features the problem is solved in their
-    span, which contains the whole solution. With more than 3000 of both, dense or sparse, the default rank is 40 and
-    there is no shrinkage.
+    span, which contains the whole solution. With more than 3000 of both, dense or sparse, the
+    default rank is 40 and there is no shrinkage.
 
     Parameters
     ----------
