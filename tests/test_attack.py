@@ -286,7 +286,7 @@ def test_bounded_problems_are_not_called_unbounded(name):
 
 
 @pytest.mark.parametrize("name", CONVERGENT)
-def test_converged_means_the_gap_is_within_the_tolerance(name):
+def test_converged_runs_have_a_gap_within_the_tolerance(name):
     problem = CONVERGENT[name]()
     result = gm.minimize(problem, tol=1e-6)
     assert result.value <= problem.value(np.zeros((problem.order, 1))) * (1 + 1e-12)

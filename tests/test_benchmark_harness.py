@@ -188,7 +188,7 @@ def test_child_time_out_ends_its_whole_group(toys, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked to end it")
-def test_child_ends_with_a_run_that_is_killed(toys, tmp_path):
+def test_child_process_ends_if_the_run_is_killed(toys, tmp_path):
     pid_file = tmp_path / "pid"
     call = f"in_child('toys.toy:sleep', dict(pid_file={str(pid_file)!r}))"
     code = f"from benchmarks.harness.timing import in_child; {call}"
@@ -248,7 +248,7 @@ def test_second_piece_uses_stored_results_of_the_first(tmp_path, called):
     assert "in pieces, first 20" in second.report([]).how[0]
 
 
-def test_other_calls_are_not_taken_for_kept_ones(tmp_path, called):
+def test_other_calls_do_not_use_cached_results(tmp_path, called):
     def ask(x: float = 1.0, timeout: float = 1.0, threads: int = 1) -> None:
         piece(tmp_path).in_child("toys.toy:fill", {"x": x}, timeout, threads=threads)
 
@@ -286,7 +286,7 @@ def test_results_of_peers_are_stored(tmp_path, monkeypatch):
     assert found == [{"k": 1}, {"k": 1}]
 
 
-def test_report_tells_of_pieces_and_neighbours(tmp_path):
+def test_report_states_pieces_and_parallel_processes(tmp_path):
     report = Report("demo", "Title", "Paper", how=["4 side by side", "in pieces"])
     text = write_report(report, tmp_path, "the command").read_text()
     assert "by `the command` (4 side by side; in pieces) on " in text
@@ -485,7 +485,7 @@ def test_cell_is_found_by_caption_row_and_column(record):
         {"column": "error %", "part": "paper"},
     ],
 )
-def test_cell_that_is_not_there_is_an_error(record, pointer):
+def test_missing_cell_is_an_error(record, pointer):
     from benchmarks._headlines import Cell
 
     whole = {"caption": "m = 10", "row": {"method": "auto"}, "column": "seconds"}

@@ -106,7 +106,7 @@ def test_command_without_results_names_the_command_to_run(tmp_path: Path, capsys
     assert "python -m benchmarks run auto_table" in capsys.readouterr().err
 
 
-def test_the_committed_page_lists_the_solvers_there_are():
+def test_committed_page_lists_all_solvers():
     rows = rows_of(PAGE.read_text(encoding="utf-8"), "What each solver needs")
     listed = [(re.sub("`", "", name), does, accepts) for name, does, accepts, _ in rows]
     assert listed == list(gm.solvers.available().rows), "run `python -m benchmarks._choosing`"

@@ -216,7 +216,7 @@ def test_random_triplets_have_their_classes_and_repeat(y, count, seed):
     np.testing.assert_array_equal(random_triplets(y, count, random_state=seed), triplets)
 
 
-def test_draws_reach_every_pair_and_triplet_alike_and_change_with_the_seed():
+def test_draws_are_uniform_and_depend_on_the_seed():
     y = np.array([0, 1, 0, 1, 1, 0, 2])
     similar, dissimilar = random_pairs(y, 6000)
     for pairs, expected in ((similar, 12), (dissimilar, 30)):

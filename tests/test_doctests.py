@@ -40,7 +40,7 @@ def test_examples_of_a_module(name):
     assert found.failed == 0
 
 
-def test_there_are_examples():
+def test_examples_exist():
     finder = doctest.DocTestFinder()
     found = [
         test

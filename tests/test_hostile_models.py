@@ -92,13 +92,13 @@ MEGABYTE = npy("<f8", (1 << 17,), bytes(1 << 20))
 NUMBERS = npy("<f8", (1 << 14, 8), bytes(1 << 20))
 
 
-def test_an_array_named_many_times_is_one_array(tmp_path):
+def test_repeated_reference_to_an_array_is_read_once(tmp_path):
     many = [array_of("a")] * 2000
     found = loaded(model_file(tmp_path / "m", kta(path_=many), a=MEGABYTE))
     assert len({id(array) for array in found.path_}) == 1
 
 
-def test_arrays_named_twice_are_kept_apart_from_others(tmp_path):
+def test_arrays_with_equal_names_are_distinguished(tmp_path):
     model = KTA().fit(np.eye(4), [0, 0, 1, 1])
     model.one_, model.same_, model.other_ = (one := np.ones(3)), one, np.ones(3)
     model.save(tmp_path / "m")
@@ -156,7 +156,7 @@ def test_rejects_empty_strings(shape, tmp_path):
     refused(file, "is not read")
 
 
-def test_the_length_of_no_strings_is_not_taken_from_the_file(tmp_path):
+def test_length_of_empty_string_array_is_not_read_from_the_file(tmp_path):
     empty = npy("<U500000000", (0,))
     found = loaded(model_file(tmp_path / "m", kta(classes_=array_of("a")), a=empty))
     assert found.classes_.dtype.itemsize == 4

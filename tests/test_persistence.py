@@ -503,7 +503,7 @@ def test_dates_of_spreadsheets_are_days(tmp_path):
             DateEncoder().fit(pd.DataFrame({"when": wrong}))
 
 
-def test_fit_on_the_device_of_the_data_leaves_the_parameter_alone(monkeypatch):
+def test_fit_on_the_device_of_the_data_does_not_change_the_parameter(monkeypatch):
     """The device of the data is used, and `device` stays None during and after the fit."""
     X, y = load_wine(return_X_y=True)
     learner, asked = KTA(lam=1.0), []

@@ -17,7 +17,7 @@ def test_interrupt_is_delivered_at_the_end_of_the_block():
     assert done and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_other_threads_and_handlers_are_left_alone(monkeypatch):
+def test_other_threads_and_handlers_are_not_changed(monkeypatch):
     worker = threading.Thread(target=lambda: undisturbed().__enter__())
     worker.start()
     worker.join()

@@ -74,7 +74,7 @@ def test_a_sum_of_squares_is_bounded_however_few_the_samples(seed):
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-8])
-def test_tiny_distances_leave_a_minimum(scale):
+def test_tiny_distances_have_a_minimum(scale):
     rng = np.random.default_rng(0)
     points = rng.normal(size=(20, 3))
     edges = np.column_stack(np.triu_indices(20, 1))
@@ -146,7 +146,7 @@ def test_value_is_independent_of_earlier_calls():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4, 1e8])
-def test_converged_means_a_gap_within_the_tolerance(shift):
+def test_converged_runs_have_a_gap_within_the_tolerance(shift):
     X, y = load_wine(return_X_y=True)
     result = gm.minimize(problems.kta(X + shift, y, 1e-3))
     within = result.certificate.relative_gap <= 1e-6
@@ -218,7 +218,7 @@ def test_converges_with_every_kind_of_proof(proof):
 
 
 @pytest.mark.parametrize("proof", ["auto", "proved"])
-def test_an_estimate_ends_a_run_only_where_no_proof_fits_and_the_user_lets_it(proof, monkeypatch):
+def test_estimate_ends_a_run_only_without_proof_and_with_permission(proof, monkeypatch):
     for module in ("proofs.search", "bounds", "methods.referee", "methods.staircase_bounds"):
         monkeypatch.setattr(f"gramian.{module}.EXACT_ORDER", 10)
     monkeypatch.setattr("gramian.proofs.search._dense_fits", lambda order, seconds: False)

@@ -18,7 +18,7 @@ def model():
     return NuclearCompletion(lam=2.0, bounds=None).fit((ROWS, COLS, VALUES))
 
 
-def test_recommend_for_many_rows_equals_each_alone(model, monkeypatch):
+def test_recommend_for_many_rows_equals_single_calls(model, monkeypatch):
     monkeypatch.setattr("gramian.completion._recommender.BLOCK_NUMBERS", 70)  # two rows at a time
     asked = np.array([4, 0, 17, 4])
     items, values = model.recommend(asked, 5)

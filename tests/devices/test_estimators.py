@@ -110,7 +110,7 @@ def test_rejects_implicit_feedback_on_a_device(device):
         ImplicitCompletion(device=device).fit(np.nan_to_num(RATINGS))
 
 
-def test_data_on_a_gpu_are_computed_with_there(device, monkeypatch):
+def test_data_on_a_gpu_are_processed_there(device, monkeypatch):
     """With no device named; one that is named wins, and the parameter stays as it was."""
     import torch
 

@@ -40,7 +40,7 @@ def test_samples_that_are_all_the_same_have_a_width(form):
     assert with_bandwidth("rbf", None, form(np.full((50, 3), 0.1)))["gamma"] == 1.0
 
 
-def test_a_width_that_is_given_stays():
+def test_given_width_is_not_changed():
     assert with_bandwidth("rbf", {"gamma": 0.5}, X) == {"gamma": 0.5}
 
 

@@ -145,7 +145,7 @@ def test_held_out_links_choose_the_number_of_waves():
     assert "n_basis = 100 was chosen" in str(fitted.setting_path_)
 
 
-def test_a_few_links_leave_the_kernel_alone_unless_its_rank_is_too_small():
+def test_few_links_give_no_shrinkage_unless_rank_is_too_small():
     few = [[0, 60], [0, 120]]
     fitted = NPKL(n_clusters=2, random_state=0).fit(IRIS, cannot_link=few)
     assert fitted.kernel_factor_.shape[1] >= 2

@@ -77,7 +77,7 @@ def test_warns_of_row_numbers_if_the_index_has_other_integers():
     RegPCP(shrinkage=0.0).fit(shuffled, np.where(np.arange(80) < 9, MOON[shuffled.index], -1))
 
 
-def test_columns_of_text_are_named():
+def test_reports_columns_of_text():
     frame = FRAME.assign(site="Gent", when="soon", number="3")
     for fit in (
         lambda: KTA().fit(frame, MOON),

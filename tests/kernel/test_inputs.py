@@ -61,7 +61,7 @@ def test_rejects_masked_samples(learner):
     ids=["masked", "NaN", "None", "NA", "None among words"],
 )
 @FROM_LABELS
-def test_a_label_that_is_missing_is_unknown(learner, labels):
+def test_missing_label_is_unknown_class(learner, labels):
     expected, found = clone(learner).fit(X, PARTIAL), clone(learner).fit(X, labels)
     np.testing.assert_array_equal(found.kernel_factor_, expected.kernel_factor_)
 

@@ -93,7 +93,7 @@ def test_single_row_gives_the_same_result_as_in_a_batch(name, fits):
 
 
 @pytest.mark.slow
-def test_the_waves_that_links_choose_are_the_same():
+def test_links_select_the_same_number_of_waves():
     """RegPCP takes more waves where links held out ask for them."""
     expected, found = RegPCP().fit(X, KNOWN), RegPCP().fit(X[ORDER], KNOWN[ORDER])
     assert found.basis_.shape == expected.basis_.shape

@@ -92,7 +92,7 @@ def test_pcp_reaches_the_optimum_of_a_conic_solver():
     assert fitted.result_.status is gm.Status.CONVERGED
 
 
-def test_pcp_keeps_one_limit_of_time_and_tells_links_that_it_did_not_keep(ticking):
+def test_pcp_respects_time_limit_and_reports_violated_links(ticking):
     ticking(2e-3)
     with pytest.warns(ConvergenceWarning, match="time limit"):
         fitted = PCP(max_violation=1e-9, tol=1e-9, time_limit=0.2).fit(X, KNOWN)
@@ -120,7 +120,7 @@ def test_links_pull_together_and_apart(merge):
 
 
 @pytest.mark.parametrize("learner", [NPKL, RegPCP, slow(PCP)])
-def test_more_links_go_on_from_the_fit(learner):
+def test_more_links_continue_from_the_fit(learner):
     fitted = learner(n_clusters=2, random_state=0, tol=1e-6).fit(X, KNOWN)
     more = {"must_link": [[0, 1]] if Y[0] == Y[1] else None,
             "cannot_link": [[0, 1]] if Y[0] != Y[1] else None}  # fmt: skip

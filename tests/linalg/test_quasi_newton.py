@@ -49,7 +49,7 @@ def test_the_product_is_that_of_the_bfgs_recursion(memory, pairs):
     assert kept.times(old.gradient) == pytest.approx(H @ old.gradient, rel=1e-9)
 
 
-def test_without_pairs_the_product_is_the_gradient_itself():
+def test_without_pairs_the_product_equals_the_gradient():
     g = np.arange(3.0)
     assert np.array_equal(Pairs(np.zeros(3), 2).times(g), g)
 

@@ -96,7 +96,7 @@ def test_far_points_do_not_overflow():
         assert np.isfinite(loss.value(z)) and np.all(np.isfinite(loss.gradient(z)))
 
 
-def test_recession_is_the_slope_far_out():
+def test_recession_equals_the_asymptotic_slope():
     z, loss = images(3), collapse()
     slope = (loss.value(1e6 * z) - loss.value(5e5 * z)) / 5e5
     assert loss.recession(z, np.zeros(z.size)) == pytest.approx(slope, rel=1e-6)

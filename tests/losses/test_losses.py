@@ -223,7 +223,7 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize(("loss", "z", "value", "gradient"), BY_HAND.values(), ids=BY_HAND)
-def test_values_by_hand(loss, z, value, gradient):
+def test_values_equal_manual_computation(loss, z, value, gradient):
     assert loss.value(np.array(z)) == pytest.approx(value)
     np.testing.assert_allclose(loss.gradient(np.array(z)), gradient)
 

@@ -160,7 +160,7 @@ def test_transform_places_points_near_neighbours(learner):
     np.testing.assert_allclose(fitted.transform(X[:130]), fitted.embedding_, atol=0.05 * scale)
 
 
-def test_frames_and_sparse_samples_are_unfolded_alike():
+def test_frames_and_sparse_samples_give_the_same_unfolding():
     X, _, _ = sheet(70)
     plain = MVU(tol=1e-4).fit(X)
     sparse = MVU(tol=1e-4).fit(sp.csr_array(X))

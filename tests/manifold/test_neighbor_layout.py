@@ -77,7 +77,7 @@ def test_neighbourhoods_are_kept_better_than_by_distances(fitted):
     assert share_of_own(picture, Y) > 0.93 > share_of_own(MVU(tol=1e-2).fit_transform(X), Y)
 
 
-def test_the_picture_is_near_the_optimum_of_any_rank_and_that_is_proved(fitted):
+def test_layout_is_certified_near_the_optimum_of_any_rank(fitted):
     assert fitted.relaxation_.relative_gap <= fitted.tol and fitted.relaxation_.proved
     assert fitted.certificate_.relative_gap < 0.06
     assert fitted.certificate_.lower_bound == pytest.approx(fitted.relaxation_.lower_bound)
@@ -142,7 +142,7 @@ def test_the_same_seed_gives_the_same_picture_whatever_the_form():
     np.testing.assert_allclose(sparse, first, atol=1e-6 * np.abs(first).max())
 
 
-def test_copies_lie_at_one_place():
+def test_copies_have_equal_coordinates():
     points, _ = make_blobs(50, n_features=4, random_state=2)
     fitted = NeighborLayout(rounds=2).fit(np.vstack([points, points[:10]]))
     np.testing.assert_array_equal(fitted.embedding_[50:], fitted.embedding_[:10])
@@ -170,7 +170,7 @@ def test_very_many_samples_are_not_compared_with_the_optimum(monkeypatch):
     assert places == ["cpu"]
 
 
-def test_the_result_tells_of_the_rounds_and_of_the_optimum_of_any_rank(fitted):
+def test_result_describes_rounds_and_optimum_of_any_rank(fitted):
     assert fitted.result_.route[0] == "lbfgs" and len(fitted.result_.route) > 1
     alone = fitted.result_.history["time"][-1]
     assert fitted.result_.seconds > alone > 0

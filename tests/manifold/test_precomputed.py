@@ -56,7 +56,7 @@ def test_edges_may_be_stored_in_any_way(form):
     assert abs(both_ways(stored) - both).max() == 0
 
 
-def test_the_transformer_of_scikit_learn_goes_before():
+def test_follows_the_transformer_of_scikit_learn():
     chain = make_pipeline(
         KNeighborsTransformer(n_neighbors=5, mode="distance"), MVU(metric="precomputed", tol=1e-2)
     )

@@ -247,7 +247,7 @@ def test_adjoint_sparse_is_the_adjoint_matrix(make):
     np.testing.assert_allclose(matrix.toarray(), linear_map.adjoint_matrix(w), atol=1e-13)
 
 
-def test_values_by_hand():
+def test_values_equal_manual_computation():
     L = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0]])
     assert Entries([[1, 1], [1, 2]], 3).of_factor(L).tolist() == [25.0, 3.0]
     assert PairDistances([[0, 1], [2, 0]], 3).of_factor(L).tolist() == [25.0, 1.0]

@@ -203,7 +203,7 @@ def test_a_linear_kernel_gives_the_metric_of_features(k, step):
     assert not hasattr(kernel, "components_") and kernel.dual_components_.shape[1] == len(y)
 
 
-def test_a_kernel_map_depends_neither_on_order_nor_names_nor_form():
+def test_kernel_map_is_independent_of_order_names_and_input_format():
     order = np.random.default_rng(0).permutation(60)
     X, y = WINE[::3], KINDS[::3]
     plain = ClassCollapse(n_components=2, kernel="rbf").fit(X, y)

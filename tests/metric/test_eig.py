@@ -281,7 +281,7 @@ def test_single_precision_is_kept_and_close(learner):
 
 
 @EVERY_LEARNER
-def test_components_fall_in_variance_and_frames_keep_names(learner):
+def test_components_have_decreasing_variance_and_frames_keep_names(learner):
     frame = pd.DataFrame(X, columns=list("abcd"))
     full = learner(shrinkage=0.0).fit(X, Y)
     two = learner(rank=4, n_components=2, shrinkage=0.0)
@@ -330,7 +330,7 @@ def test_improves_neighbours_on_unscaled_wine(learner):
 
 @pytest.mark.slow
 @EVERY_LEARNER
-def test_the_floor_rises_where_samples_are_few_for_their_features(learner):
+def test_floor_is_higher_with_few_samples_per_feature(learner):
     n, d = X.shape
     wide = np.hstack([X, np.random.default_rng(0).normal(size=(n, n // 4 - d))])
     assert learner().fit(X, Y).floor_ == pytest.approx(1 - 0.3 * min(1, n / (10 * d)))
@@ -366,7 +366,7 @@ def test_fits_orders_too_large_for_a_decomposition(learner, monkeypatch):
 
 
 @DML_FIRST
-def test_a_limit_of_time_or_iterations_warns_and_leaves_a_metric(learner):
+def test_time_and_iteration_limits_warn_and_return_a_metric(learner):
     for limit in ({"time_limit": 1e-4}, {"solver": "frank-wolfe", "max_iter": 1}):
         with pytest.warns(ConvergenceWarning, match="limit was reached first"):
             fitted = learner(**limit, tol=1e-12, mu=1e-4, floor=0.0).fit(X, Y)

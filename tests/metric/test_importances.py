@@ -17,7 +17,7 @@ X[:, 3] += 3 * y
 
 
 @pytest.mark.parametrize("learner", [KTA(lam=1.0), LMNN(shrinkage=0), DMLEig(shrinkage=0)])
-def test_the_feature_that_parts_the_classes_counts_most(learner):
+def test_most_important_feature_separates_the_classes(learner):
     found = learner.fit(X, y).feature_importances_
     assert found.argmax() == 3 and found.sum() == pytest.approx(1.0) and (found >= 0).all()
     kept = SelectFromModel(learner, max_features=1, threshold=-np.inf).fit(X, y)

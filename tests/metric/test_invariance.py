@@ -229,7 +229,7 @@ def test_a_repeated_column_is_a_longer_one(learner):
 
 
 @CLOSED_FORMS_FIRST
-def test_a_sample_is_mapped_alone_as_among_others(learner):
+def test_single_sample_is_mapped_as_in_a_batch(learner):
     X, y = SETS["wine"]
     fitted = learner(tol=1e-2).fit(X, y)
     whole = fitted.transform(X)

@@ -124,7 +124,7 @@ def test_a_kernel_metric_is_learned_from_pairs():
 
 
 @pytest.mark.slow
-def test_more_samples_go_on_from_a_fitted_kernel_metric():
+def test_more_samples_continue_from_a_fitted_kernel_metric():
     options = {"kernel": "rbf", "floor": 0.0, "kernel_params": {"gamma": 0.05}, "ridge": 1.0}
     first = DMLEig(**options).fit(X[:-4], Y[:-4])
     cold = DMLEig(**options, tol=1e-6).fit(X, Y)
@@ -135,7 +135,7 @@ def test_more_samples_go_on_from_a_fitted_kernel_metric():
 
 
 @pytest.mark.parametrize("kernel", [None, "linear", "rbf"])
-def test_the_same_samples_go_on_from_where_the_last_fit_ended(kernel):
+def test_same_samples_continue_from_the_last_fit(kernel):
     options = {"kernel": kernel, "floor": 0.0, "shrinkage": 0.0, "ridge": 1.0}
     first = DMLEig(**options, tol=1e-6).fit(X, Y)
     again = DMLEig(**options, tol=1e-6, init=first).fit(X, Y)

@@ -290,7 +290,7 @@ def test_a_rank_limit_is_kept_and_its_cost_certified(rank, sharp):
     assert learner.certificate_.value <= gm.problems.lmnn(X, Y, 3, 1.0).value(np.zeros((5, 1)))
 
 
-def test_components_are_uncorrelated_and_fall_in_variance(sharp):
+def test_components_are_uncorrelated_with_decreasing_variance(sharp):
     two = LMNN(**PLAIN, rank=5, n_components=2, tol=1e-9).fit(X, Y)
     scatter = np.cov(sharp.transform(X).T)
     assert np.all(np.diff(np.diag(scatter)) <= 1e-9)
@@ -345,7 +345,7 @@ def test_improves_neighbours_on_unscaled_wine():
     assert learned > plain + 0.15
 
 
-def test_a_time_limit_warns_and_leaves_a_metric_with_its_certificate():
+def test_time_limit_warns_and_returns_a_certified_metric():
     data, y = samples(n=400, d=30, seed=3)
     with pytest.warns(ConvergenceWarning, match="time limit"):
         learner = LMNN(**PLAIN, time_limit=0.02, tol=1e-12).fit(data, y)

@@ -67,7 +67,7 @@ def test_the_value_is_that_of_the_displayed_formula(learner, wine):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_transform_is_the_metric(learner, wine):
+def test_transform_gives_the_distances_of_the_metric(learner, wine):
     X, y = wine
     fitted = learner().fit(X, y)
     M = fitted.get_mahalanobis_matrix()
@@ -133,7 +133,7 @@ def test_labels_may_be_strings_and_frames_keep_names(learner, wine):
     assert list(fitted.feature_names_in_) == list(frame.columns)
 
 
-def test_components_are_uncorrelated_and_fall_in_variance(wine):
+def test_components_are_uncorrelated_with_decreasing_variance(wine):
     X, y = wine
     full, two = KTA(lam=1e-3).fit(X, y), KTA(lam=1e-3, rank=13, n_components=2).fit(X, y)
     scatter = np.cov(full.transform(X).T)

@@ -128,7 +128,7 @@ def test_labels_without_any_direction_keep_euclid():
     np.testing.assert_array_equal(alone.transform(X), np.zeros((200, 1)))
 
 
-def test_evaluated_metric_is_the_fitted_metric():
+def test_evaluated_metric_equals_the_fitted_metric():
     """The projected unconstrained minimiser has a smaller error than the Euclidean metric, the
     optimum a larger one: 9.8 % if λ is selected by the former; the Euclidean metric has 5.2 %.
     """

@@ -44,7 +44,7 @@ def test_ten_chunks_are_one_fit(learner, shift):
 
 
 @BY_NAME
-def test_fit_starts_anew_and_files_continue(learner, tmp_path):
+def test_fit_restarts_and_files_continue(learner, tmp_path):
     model = type(learner)(**learner.get_params())
     half = in_chunks(model, X[::2], Y[::2], 3)
     half.save(tmp_path / "half.gramian")
@@ -81,7 +81,7 @@ UPDATED = {
 
 
 @pytest.mark.parametrize("name", slow_except(UPDATED, "DMLEig", "LMNN"))
-def test_an_update_is_the_fit_of_all_samples(name):
+def test_update_equals_the_fit_of_all_samples(name):
     order = np.random.default_rng(0).permutation(len(Y))
     first, second = order[:120], order[120:]
     model = clone(UPDATED[name]).update(X[first], Y[first]).update(X[second], Y[second])

@@ -53,7 +53,7 @@ def test_keeps_euclidean_metric_if_no_candidate_is_better(kind):
     ("shuffled", "scale", "unit"),
     [(True, 1, 1), (False, 1e3, 1), (False, 1, 1e3), (False, 1, 1e200)],
 )
-def test_neither_order_nor_units_change_predictions(fitted, shuffled, scale, unit):
+def test_predictions_are_independent_of_order_and_units(fitted, shuffled, scale, unit):
     order = np.random.default_rng(0).permutation(len(a)) if shuffled else slice(None)
     found = MetricRegressor().fit(scale * A[order], unit * a[order])
     np.testing.assert_allclose(found.predict(scale * B) / unit, fitted.predict(B), rtol=1e-6)

@@ -113,7 +113,7 @@ def test_weights_of_classes_are_those_of_their_samples(learner, weight):
     np.testing.assert_allclose(by_class.transform(X), same.transform(X), atol=1e-8)
 
 
-def test_classes_are_balanced_as_often_as_their_samples_count():
+def test_balanced_class_weights_use_sample_weights():
     repeated = np.repeat(np.arange(90), TIMES)
     learner = KTA(lam=1e-3, class_weight="balanced", tol=1e-8)
     value = clone(learner).fit(X, NAMED, TIMES).result_.value

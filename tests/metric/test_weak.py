@@ -101,7 +101,7 @@ def test_triplets_of_vectors_frames_and_sparse_samples_give_the_metric_of_indice
 @FROM_PAIRS
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**16))
-def test_neither_the_order_of_pairs_nor_of_their_points_matters(learner, seed):
+def test_results_are_independent_of_the_order_of_pairs_and_their_points(learner, seed):
     rng = np.random.default_rng(seed)
     order, turn = rng.permutation(len(PAIRS)), rng.random(len(PAIRS)) < 0.5
     turned = np.where(turn[:, None], PAIRS[:, ::-1], PAIRS)

@@ -293,7 +293,7 @@ def test_is_convex_between_psd_matrices(objective, seed):
     assert value_dense(objective, t * M + (1 - t) * K) <= chord + 1e-9 * (1 + abs(chord))
 
 
-def test_composite_by_hand():
+def test_composite_equals_manual_computation():
     """(M₁₂ − 1)² + 2·M₃₃ + 3·tr M + 5 at M = diag(1, 2, 3) with M₁₂ = 0.5."""
     M = np.array([[1.0, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 3.0]])
     C = np.diag([3.0, 3.0, 5.0])

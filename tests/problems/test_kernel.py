@@ -64,7 +64,7 @@ def test_one_kind_of_link_is_enough(must, cannot):
     assert problem.value(L) == pytest.approx(expected)
 
 
-def test_a_pair_given_twice_counts_once():
+def test_duplicate_pairs_are_counted_once():
     once = problems.npkl(LAPLACIAN, MUST, CANNOT, LAM)
     twice = problems.npkl(LAPLACIAN, np.vstack([MUST, MUST[:, ::-1]]), CANNOT, LAM)
     assert twice.value(L) == pytest.approx(once.value(L))

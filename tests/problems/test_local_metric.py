@@ -304,7 +304,7 @@ def test_pair_scatter_is_a_sum_over_pairs(form):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_a_pair_counts_as_often_as_it_is_given_in_either_order():
+def test_repeated_pairs_are_counted_in_both_orders():
     once = pair_scatter(X, [[0, 1]])
     np.testing.assert_allclose(pair_scatter(X, [[0, 1], [1, 0], [0, 1]]), 3 * once, atol=1e-12)
 

@@ -79,7 +79,7 @@ def test_invariant_to_translation():
     assert problem.value(L + 2.0) == pytest.approx(problem.value(L))
 
 
-def test_an_edge_given_twice_counts_once():
+def test_duplicate_edges_are_counted_once():
     edges, lengths = np.vstack([EDGES, EDGES[:3, ::-1]]), np.append(LENGTHS, LENGTHS[:3])
     once, twice = problems.mvu(EDGES, LENGTHS, N, NU), problems.mvu(edges, lengths, N, NU)
     assert twice.value(L) == pytest.approx(once.value(L))

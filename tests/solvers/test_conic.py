@@ -254,7 +254,7 @@ def test_missing_backend_error_has_install_command(monkeypatch, backend):
         steps("sqlp", BY_NAME["top-eigen"].problem, backend=backend)
 
 
-def test_an_unknown_backend_is_named():
+def test_error_names_unknown_backend():
     with pytest.raises(ValueError, match="backend must be one of clarabel, scs, got 'mosek'"):
         steps("sqlp", BY_NAME["top-eigen"].problem, backend="mosek")
 
@@ -289,7 +289,7 @@ def test_reports_error_of_a_solver_process():
         conic_call.call("clarabel", {}, 30.0)
 
 
-def test_a_solver_that_breaks_down_is_one_that_stalled(monkeypatch):
+def test_failure_of_a_solver_gives_status_stalled(monkeypatch):
     """Clarabel's panics are no `Exception`: they would go through every handler of a user."""
 
     class PanicException(BaseException):  # the name that Rust's bindings give it

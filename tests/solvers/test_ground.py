@@ -13,7 +13,7 @@ def operator(G, errors=None):
 
 
 @pytest.mark.parametrize("order", [30, 700])
-def test_another_driver_takes_over_where_the_default_one_fails(monkeypatch, order):
+def test_falls_back_to_another_eigenvalue_driver(monkeypatch, order):
     """LAPACK's dsyevr ends with an internal error for some matrices of close eigenvalues."""
     rng, eigh = np.random.default_rng(0), scipy.linalg.eigh
     G = rng.normal(size=(order, order))

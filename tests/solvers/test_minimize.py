@@ -160,7 +160,7 @@ def test_an_objective_that_turns_nan_ends_with_a_finite_best(solver, what, reach
     assert_usable(result)
 
 
-def test_a_run_that_fails_at_once_has_no_iterations():
+def test_immediate_failure_gives_no_iterations():
     result = gm.minimize(over_entries(Interrupting(3, "value")), "lbfgs")
     assert result.status is Status.INTERRUPTED
     assert len(result.history) == 0
@@ -168,7 +168,7 @@ def test_a_run_that_fails_at_once_has_no_iterations():
 
 
 @EVERY_CONE_SOLVER
-def test_a_gradient_that_is_nan_from_the_start_ends_as_diverged(solver):
+def test_nan_gradient_at_the_start_gives_status_diverged(solver):
     result = gm.minimize(over_entries(NaNBeyond(-1.0, "gradient")), solver)
     assert result.status is Status.DIVERGED
     assert_usable(result)
@@ -249,7 +249,7 @@ def test_history_has_the_columns_of_its_solver(solver, columns):
     assert np.all(history["rank"] <= N)
 
 
-def test_history_of_the_split_tells_penalty_and_rank():
+def test_history_of_the_splitting_has_penalty_and_rank():
     result = gm.minimize(BY_NAME["quadratic-commuting"].problem, "eigenbasis")
     assert {"penalty", "rank", "gap"} <= set(result.history.columns)
     assert result.history["rank"][-1] == result.rank
@@ -267,7 +267,7 @@ def test_history_fills_gaps_and_names_its_columns():
         history["rank"]
 
 
-def test_result_tells_its_story():
+def test_result_prints_its_route():
     result = gm.minimize(PROBLEM, "bilgo")
     text = str(result)
     assert result.status.sentence in text
@@ -495,7 +495,7 @@ def test_route_is_the_solver_given_by_name():
     assert gm.minimize(BY_NAME["squared-distances"].problem, rank=2).route == ("bilgo",)
 
 
-def test_a_method_that_hands_over_is_named_before_the_next():
+def test_route_lists_methods_in_order():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))
     i, j = np.triu_indices(40, 1)
@@ -506,7 +506,7 @@ def test_a_method_that_hands_over_is_named_before_the_next():
     assert result.route[0] == "interior" and set(result.route[1:]) <= {"whitened", "staircase"}
 
 
-def test_a_descent_that_is_cut_off_before_its_first_certificate_is_not_lost(monkeypatch):
+def test_descent_stopped_before_its_first_certificate_is_kept(monkeypatch):
     problem, asked = BY_NAME["squared-entries"].make(), 0
 
     def late(*given, **named):

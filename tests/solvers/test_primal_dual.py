@@ -65,7 +65,7 @@ def test_auto_writes_small_squares_out(kind, pairs):
         assert result.status is other.status
 
 
-def test_a_start_that_is_given_goes_to_the_staircase():
+def test_given_start_is_used_by_the_staircase():
     objective, _ = waves(9, Entries)
     first = gm.minimize(gm.Problem(objective), tol=1e-3)
     again = gm.minimize(gm.Problem(objective), tol=1e-8, init=first)
@@ -96,7 +96,7 @@ def test_the_square_is_added_to_the_lower_triangle(order):
     np.testing.assert_allclose(np.tril(with_square(H, P)), expected, atol=1e-12)
 
 
-def test_the_gap_of_a_point_inside_falls_to_that_of_the_optimum():
+def test_gap_of_interior_point_decreases_to_that_of_the_optimum():
     rng = np.random.default_rng(3)
     A = rng.standard_normal((40, triangle_size(6)))
     g = svec(np.eye(6)) - A.T @ rng.standard_normal(40)

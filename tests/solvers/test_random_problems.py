@@ -121,13 +121,13 @@ def test_scaling_the_objective_scales_value_and_gap(seed, factor):
 
 @pytest.mark.parametrize("size", [1e-6, 30.0, 1e6])
 @pytest.mark.parametrize("seed", range(2))
-def test_other_units_of_the_matrix_leave_the_minimum(seed, size):
+def test_minimum_is_equivariant_to_units_of_the_matrix(seed, size):
     for problem, moved in scaled_pairs(seed, size=size):
         assert_same_minimum(gm.minimize(problem), gm.minimize(moved))
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_rotation_of_the_basis_leaves_the_minimum(seed):
+def test_minimum_is_invariant_to_rotations_of_the_basis(seed):
     rng, n = points(seed)
     data = quadratic(rng, n)
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
@@ -139,7 +139,7 @@ def test_a_rotation_of_the_basis_leaves_the_minimum(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_permutation_of_the_points_leaves_the_minimum(seed):
+def test_minimum_is_invariant_to_permutations(seed):
     _, n = points(seed)
     order = np.random.default_rng(100 + seed).permutation(n)
     first, second = (

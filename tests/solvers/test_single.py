@@ -45,7 +45,7 @@ def completion(n=60, rank=3, seed=0):
     return gm.problems.nuclear_completion(rows, cols, values, (n, n), lam=2.0)
 
 
-def test_sweeps_are_single_until_their_digits_do_not_do(seen):
+def test_sweeps_use_float32_until_its_precision_is_insufficient(seen):
     found = gm.minimize(completion(), "lbfgs", rank=12, tol=1e-9, dtype=np.float32, max_iter=60)
     assert found.certificate.relative_gap <= 2e-8  # float32 alone ends above 1e-6
     first = seen.index("float32")

@@ -48,7 +48,7 @@ def test_a_start_of_low_rank_grows_and_the_answer_is_lean(problem, best):
     assert found.factor.shape[1] <= best.factor.shape[1] + 1
 
 
-def test_a_start_that_is_optimal_stays(problem):
+def test_optimal_start_is_returned(problem):
     first = run(problem, tol=1e-5)
     again = gm.minimize(problem, init=first.factor, tol=1e-5)
     assert len(again.history.records) == 1 and np.array_equal(again.factor, first.factor)

@@ -160,7 +160,7 @@ def test_the_order_of_the_rounds_is_the_same_for_a_seed():
     np.testing.assert_array_equal(runs[0].factor, runs[1].factor)
 
 
-def test_values_fall_from_round_to_round():
+def test_values_decrease_in_each_round():
     for name in ("squared-hinge-triplets", "sum", "soft-min-spectrahedron"):
         values = gm.minimize(BY_NAME[name].problem, "staircase", tol=1e-10).history["value"]
         assert np.all(np.diff(values) <= 1e-12 * (1 + np.abs(values[:-1])))
@@ -212,7 +212,7 @@ def blobs_with_links(n=400, parts=12, seed=0):
     return problems.npkl(laplacian, pairs[same], pairs[~same], 10.0)
 
 
-def test_a_sparse_factor_tells_eigenvalues_apart_that_products_do_not():
+def test_sparse_factor_resolves_clustered_eigenvalues():
     problem = blobs_with_links()
     factor = gm.minimize(problem, tol=1e-2).factor
     gradient = problem.objective.gradient(problem.objective.image(factor))

@@ -98,7 +98,7 @@ def test_rejects_problems_without_whitened_coordinates():
 
 
 @pytest.mark.slow
-def test_a_part_of_the_edges_whitens_where_all_would_fill_in(monkeypatch):
+def test_whitens_by_a_subset_of_edges_to_avoid_fill_in(monkeypatch):
     edges, D, _ = roll(300)
     plain = problems.mvu(edges, D, 300, 0.1)
     best = gm.minimize(plain, "whitened", tol=1e-6, random_state=0)

@@ -40,7 +40,7 @@ def test_unknown_commands_are_rejected_with_a_suggestion(line, message, run, tmp
     ("name", "hint"),
     [("Pionts.csv", "did you mean 'points.csv'?"), ("other/p.csv", "check the name")],
 )
-def test_missing_files_are_named_with_the_nearest_one(name, hint, run, tmp_path, monkeypatch):
+def test_error_for_missing_file_suggests_the_nearest_name(name, hint, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "points.csv").write_text("a,b\n1,2\n")
     status, _, err = run("info", name)

@@ -98,7 +98,7 @@ def test_clusters_without_links_are_those_of_the_graph(run, moons):
     assert "--clusters" in refused(run, "cluster", "moons.csv", "--drop", "name")
 
 
-def test_links_name_the_rows_of_the_file_where_some_are_left_out(run, moons):
+def test_links_refer_to_rows_of_the_file_if_some_are_left_out(run, moons):
     frame = moons[0].drop(columns="name")
     frame.iloc[0, 0] = None  # so that every number is one too many afterwards
     frame.to_csv("gaps.csv", index=False)
@@ -120,7 +120,7 @@ def test_the_verdict_on_clusters_compares_with_the_graph_alone(run, folder):
     assert "held-out labels" in facts["verdict"] and facts["held_out"]["held_out"] == 10
 
 
-def test_must_links_alone_ask_for_cannot_links(run, folder):
+def test_must_links_alone_raise_an_error_about_cannot_links(run, folder):
     line = ("cluster", "moons.csv", "--clusters", 2, "--must-link", "same.csv", "--out", "c.csv")
     sentence = refused(run, *line)
     assert "--cannot-link" in sentence and "duplicate" not in sentence
@@ -176,7 +176,7 @@ def test_more_classes_than_clusters_are_noted(run, classes):
     assert status == 0 and "'c' has 3 classes, more than --clusters 2" in err
 
 
-def test_links_by_a_column_that_counts_from_one_need_its_name(run, tmp_path, monkeypatch):
+def test_links_by_row_numbers_from_one_need_the_id_option(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     rows = [f"{k + 1},{rng.normal(3 * (k % 2)):.3f},{rng.normal():.3f}" for k in range(40)]
@@ -200,7 +200,7 @@ def test_minus_one_is_noted_as_unlabelled_by_cluster(run, tmp_path, monkeypatch)
     assert "10 rows with the label -1 taken as unlabelled" in err
 
 
-def test_contradictory_and_broken_links_are_named(run, folder):
+def test_reports_contradictory_and_violated_links(run, folder):
     frame = pd.read_csv("points.csv").assign(name=[f"p{k}" for k in range(120)])
     frame.to_csv("named.csv", index=False)
     line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--must-link", "l.csv")

@@ -59,7 +59,7 @@ def test_a_header_one_cell_short_names_all_but_the_row_names(run, folder):
     assert facts["fields"][1]["name"] == "class"
 
 
-def test_a_first_line_of_counts_is_left_out(run, folder):
+def test_omits_first_line_of_counts(run, folder):
     names = ",".join(map(str, FLOWERS.target_names))
     body = FLOWERS.frame.to_csv(index=False, header=False)
     (folder / "counts.csv").write_text(f"150,4,{names}\n{body}")
@@ -119,12 +119,12 @@ def test_damaged_archives_have_readable_errors(run, folder):
     assert not zipfile.is_zipfile("m.gramian")
 
 
-def test_an_html_page_is_named(run, folder):
+def test_reports_html_page(run, folder):
     (folder / "data.csv").write_text("<!DOCTYPE html>\n<html><body>a, b</body></html>\n")
     assert "data.csv is an HTML page and no table" in refused(run, "info", "data.csv")
 
 
-def test_missing_files_are_reported_alike(run, folder):
+def test_missing_files_give_the_same_error(run, folder):
     for line in (("info", "no.gramian"), ("info", "gone.csv"), ("report", "no.gramian")):
         assert "there is no such file or folder; check the name" in refused(run, *line)
 

@@ -219,7 +219,7 @@ def test_a_test_file_may_have_columns_that_were_not_in_the_fit(run, folder, caps
     assert status == 0 and "left out" not in err
 
 
-def test_classes_that_differ_by_case_are_named(run, folder):
+def test_reports_classes_that_differ_by_case(run, folder):
     frame = numbered().drop(columns=["patientId", "visit", "grid"])
     frame.loc[::3, "kind"] = frame["kind"].str.upper()
     frame.to_csv("n.csv", index=False)

@@ -272,7 +272,7 @@ def test_advice_names_options_that_the_command_has(run, tmp_path, monkeypatch):
     assert "1 missing ids" in message and "--missing" not in message
 
 
-def test_ratings_of_unknown_items_are_named(run, folder):
+def test_reports_ratings_of_unknown_items(run, folder):
     assert run("complete", "ratings.csv", "--lam", 5, "--no-verdict", "--model", "m")[0] == 0
     frame = pd.DataFrame(
         {"user": ["carol"] * 3, "item": ["film 1", "film x", "film y"], "rating": 4}
@@ -305,7 +305,7 @@ def test_a_model_of_clicks_is_evaluated_on_clicks(run, folder):
     assert run("recommend", "--ratings", "t.csv", "--model", "m", "--top", 1)[0] == 0
 
 
-def test_far_ratings_and_short_lists_are_named(run, folder):
+def test_reports_far_ratings_and_short_lists(run, folder):
     frame = ratings()
     frame.loc[[2, 5], "rating"] = 99.0
     frame.to_csv("r.csv", index=False)

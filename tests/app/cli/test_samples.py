@@ -180,7 +180,7 @@ def test_categories_next_to_numbers_need_encode_option(run, folder):
     assert "--encode class" in sentence and "--encode all" in sentence
 
 
-def test_missing_categories_are_named_or_dropped(run, folder):
+def test_missing_categories_are_reported_or_dropped(run, folder):
     frame = ships().assign(age=np.arange(120) % 7 + 0.5)
     frame.loc[[3, 50], "sex"] = None
     frame.to_csv("ships.csv", index=False)
@@ -193,7 +193,7 @@ def test_missing_categories_are_named_or_dropped(run, folder):
     assert len(rows) == 118 and not {3, 50} & set(rows)
 
 
-def test_categories_that_the_fit_did_not_have_are_named(run, folder):
+def test_reports_categories_unknown_to_the_fit(run, folder):
     ships().to_csv("ships.csv", index=False)
     line = ("metric", "ships.csv", "--label", "survived", "--no-verdict", "--model", "m.gramian")
     assert run(*line)[0] == 0
@@ -220,7 +220,7 @@ def test_dates_of_a_file_are_encoded(run, folder):
     assert "another text in every row" in sentence and "2024-05-31" in sentence
 
 
-def test_constant_and_repeated_columns_are_named(run, folder):
+def test_reports_constant_and_repeated_columns(run, folder):
     frame = pd.read_csv("flowers.csv")
     frame.assign(unit="cm", one=1, again=frame.iloc[:, 0]).to_csv("useless.csv", index=False)
     line = ("metric", "useless.csv", "--label", "species", "--no-verdict", "--encode", "unit")
@@ -316,7 +316,7 @@ def test_empty_columns_at_the_end_are_left_out(run, folder):
     assert status == 0 and "3 columns at the end without a name or a cell left out" in err
 
 
-def test_a_column_that_costs_most_rows_is_named(run, folder):
+def test_reports_column_with_most_missing_cells(run, folder):
     frame = FLOWERS.data.assign(species=FLOWERS.target, comment_length=np.nan)
     frame.loc[::30, "comment_length"] = range(5)
     frame.loc[[0, 30], "comment_length"] = 9, 8
@@ -327,7 +327,7 @@ def test_a_column_that_costs_most_rows_is_named(run, folder):
     assert "144 rows lack only the cell of comment_length: --drop comment_length keeps them" in err
 
 
-def test_a_column_that_counts_the_rows_is_left_out(run, folder):
+def test_omits_column_of_row_numbers(run, folder):
     """The rows of many sets are sorted by class, so that the number of a row predicts it."""
     frame = pd.read_csv("flowers.csv")
     frame.insert(0, "Id", range(1, len(frame) + 1))
@@ -341,7 +341,7 @@ def test_a_column_that_counts_the_rows_is_left_out(run, folder):
     assert answer(run, "metric", "alone.csv", *line[2:])["features"] == 1
 
 
-def test_a_fitted_column_is_kept_if_it_counts_the_rows_of_the_test_file(run, folder):
+def test_keeps_fitted_column_that_has_row_numbers_in_the_test_file(run, folder):
     frame = pd.read_csv("flowers.csv").iloc[::10].assign(age=np.arange(15) % 4)
     frame.to_csv("train.csv", index=False)
     frame.iloc[[0, 1, 6, 11]].assign(age=range(4)).to_csv("test.csv", index=False)
@@ -540,7 +540,7 @@ def test_rejects_bad_date_and_names_its_column():
 
 
 @pytest.mark.parametrize("command", ["metric", "cluster", "embed"])
-def test_ids_and_numbers_of_rows_are_named(command, run, folder, monkeypatch):
+def test_reports_columns_of_ids_and_row_numbers(command, run, folder, monkeypatch):
     for kind in (KTA, gm.manifold.MVU, gm.kernel.AutoKernel):
         monkeypatch.setattr(kind, "fit", interrupt)
     numbered().to_csv("n.csv", index=False)
@@ -577,7 +577,7 @@ def test_counts_of_rows_are_kept_on_request(run, folder):
 
 
 @pytest.mark.parametrize("command", ["metric", "cluster"])
-def test_label_that_is_a_quantity_names_the_regressor(command, run, folder, monkeypatch):
+def test_error_for_continuous_label_names_the_regressor(command, run, folder, monkeypatch):
     frame = numbered()[["a", "b"]]
     frame.assign(price=(10 * frame["a"]).round(2)).to_csv("n.csv", index=False)
     sentence = refused(run, command, "n.csv", "--label", "price")
@@ -601,7 +601,7 @@ def test_columns_of_text_before_counts_and_large_ids(run, folder):
     assert status == 0 and "'big' looks like an id" in err and "colour" not in err
 
 
-def test_numbers_that_stand_for_missing_cells_are_named(run, folder):
+def test_reports_numbers_that_stand_for_missing_cells(run, folder):
     frame = numbered().drop(columns=["patientId", "visit", "grid"])
     frame.loc[[3, 5], "a"] = -999
     frame.to_csv("n.csv", index=False)
@@ -619,7 +619,7 @@ def test_spellings_of_missing_cells(cell, run, folder):
     assert "n.csv has 1 missing cell" in refused(run, "metric", "n.csv", "--label", "kind")
 
 
-def test_a_second_row_of_names_is_named(run, folder):
+def test_reports_second_row_of_names(run, folder):
     rows = ["size,mass,kind", "cm,kg,text", *(f"{k},{k * k % 7},{'uv'[k % 2]}" for k in range(30))]
     (folder / "n.csv").write_text("\n".join(rows))
     sentence = refused(run, "metric", "n.csv", "--label", "kind")

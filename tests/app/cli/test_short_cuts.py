@@ -12,7 +12,7 @@ from gramian.graph import neighbor_graph
 ROLL = make_swiss_roll(400, random_state=0)[0]
 
 
-def test_a_short_cut_of_a_roll_is_found():
+def test_finds_short_cut_in_graph_of_a_roll():
     assert short_cut(ROLL, 5) is None  # which unrolls
     first, loss = short_cut(ROLL, 8)  # which does not
     assert first == 6 and loss == pytest.approx(0.25, abs=0.03)

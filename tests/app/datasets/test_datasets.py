@@ -81,7 +81,7 @@ def test_built_in_sets_are_the_same_each_time():
 
 
 @pytest.mark.parametrize("name", ["swiss_roll", "swiss_roll_hole", "s_curve"])
-def test_the_parameters_are_the_sheet_laid_flat(name):
+def test_parameters_are_coordinates_of_the_flat_sheet(name):
     """Between neighbours they are as far apart as the samples; farther, never less."""
     data = load(name)
     i, j = kneighbors_graph(data.extra["parameters"], 4).nonzero()
@@ -210,7 +210,7 @@ def test_near_names_are_offered(cache):
         load("mnits")
 
 
-def test_the_cache_is_where_the_platform_keeps_it(tmp_path, monkeypatch):
+def test_cache_folder_follows_the_platform(tmp_path, monkeypatch):
     monkeypatch.delenv("GRAMIAN_CACHE", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

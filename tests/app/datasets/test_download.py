@@ -82,7 +82,7 @@ def redirect(target):
 # --- a server that behaves -----------------------------------------------------------
 
 
-def test_a_set_is_fetched_once_and_kept(a1a, server, cache):
+def test_set_is_downloaded_once_and_cached(a1a, server, cache):
     a1a(TEXT)
     first = load("a1a", download=True)
     np.testing.assert_array_equal(first.X.toarray(), X)

@@ -41,7 +41,7 @@ def test_links_move_clusters_and_undo_takes_them_back(page):
     assert undo(page, told)[0] == 409
 
 
-def test_a_change_is_the_fit_of_all_links():
+def test_each_change_refits_all_links():
     session = Session(X, 2, gm.kernel.NPKL(random_state=0, tol=1e-6), patience=60.0)
     pairs = [(BY_MOON[0][k], BY_MOON[1][k]) for k in range(4)]
     for i, j in pairs:

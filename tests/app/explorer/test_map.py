@@ -157,7 +157,7 @@ def test_a_dot_drawn_by_webgl_is_selected(card, ratio):
         check_rings(card, ratio, [0, 17])
 
 
-def test_webgl_is_restored_after_it_is_lost(card):
+def test_webgl_context_is_restored(card):
     with Page(MetricSession(LATTICE)) as page:
         resize(card, 1280)
         show(card, page)

@@ -99,7 +99,7 @@ def test_must_links_are_kept_before_two_samples_are_apart():
     assert session.state()["reasons"] == {} and "1 of 1 links kept" in session.verdict()
 
 
-def test_a_link_that_is_not_kept_has_a_reason():
+def test_violated_link_has_a_reason():
     session = Session(X, 2)
     session.add_all([(0, 1, "cannot"), (0, 20, "cannot"), (1, 20, "cannot")])
     reasons = session.state()["reasons"]

@@ -324,7 +324,7 @@ def test_rejects_truncated_gzip(tmp_path):
     refused(tmp_path / "t.npy.gz", "unpack it")
 
 
-def test_another_format_in_a_csv_file_is_named(tmp_path):
+def test_reports_other_format_in_a_csv_file(tmp_path):
     write_table(tmp_path / "t.npz", X)
     (tmp_path / "t.npz").rename(tmp_path / "t.csv")
     refused(tmp_path / "t.csv", 'format="npz"')
@@ -608,7 +608,7 @@ def test_describe_arrays(tmp_path):
 # --- writing ---------------------------------------------------------------------------
 
 
-def test_a_failed_write_leaves_the_older_file(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_older_file(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     write_table(path, X)
     before = path.read_bytes()
@@ -636,7 +636,7 @@ def test_errors_for_paths_that_cannot_be_written(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_is_read_only(tmp_path):
+def test_reports_read_only_folder(tmp_path):
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     with pytest.raises(FileError, match="not permitted"):
         write_table(tmp_path / "t.csv", X)
@@ -655,7 +655,7 @@ def test_rejects_inconsistent_tables(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_missing_library_is_named(text, monkeypatch):
+def test_error_names_missing_library(text, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
@@ -669,7 +669,7 @@ def test_a_missing_library_is_named(text, monkeypatch):
 # --- columns by their names ------------------------------------------------------------
 
 
-def test_headers_are_read_alone(tmp_path):
+def test_reads_headers_without_data(tmp_path):
     (tmp_path / "t.csv").write_text("when,user,item\n1,a,b\n2,c,d\n")
     assert read_header(tmp_path / "t.csv") == Header(["when", "user", "item"], True)
     (tmp_path / "n.csv").write_text("1,2\n3,4\n")

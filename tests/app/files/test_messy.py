@@ -225,7 +225,7 @@ def test_names_in_a_comment_are_those_of_the_columns(text, tmp_path):
     np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
 
 
-def test_texts_that_begin_like_a_comment(tmp_path):
+def test_reads_text_that_begins_like_a_comment(tmp_path):
     rows, _, _ = read_ratings(written(tmp_path, "t.csv", "#ff0000,1,2\n#00ff00,3,4\n"))
     assert rows.tolist() == ["#ff0000", "#00ff00"]
 
@@ -257,9 +257,7 @@ def test_first_line_of_ids_is_not_a_header(tmp_path):
     whole=st.booleans(),
     piece=st.integers(1, 40),
 )
-def test_rows_are_counted_alike_in_blocks_and_line_by_line(
-    rows, end, whole, piece, tmp_path_factory
-):
+def test_row_counts_are_equal_in_blocks_and_by_line(rows, end, whole, piece, tmp_path_factory):
     while rows and not "".join(rows[-1]).strip():  # left out with a warning
         rows = rows[:-1]
     text = end.join(["a,b", "1,2", "3,4", *(",".join(row) for row in rows)]) + end * whole

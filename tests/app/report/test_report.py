@@ -118,7 +118,7 @@ def test_names_of_users_are_not_markup(pages):
     assert "<b>user" not in text and "&lt;b&gt;user" in text
 
 
-def test_labels_cannot_leave_the_data_of_a_figure(tmp_path):
+def test_labels_are_escaped_in_figure_data(tmp_path):
     evil = np.where(y == 0, "</script><script>alert(1)</script>", "good")
     page = KTA().fit(X, evil).report(tmp_path / "x.html", X, evil)
     assert "<script>alert(1)" not in page.read_text("utf-8")
@@ -196,7 +196,7 @@ def test_confusion_matrix_has_names_counts_and_colours():
     ]
 
 
-def test_the_picture_after_is_turned_like_the_one_before(tmp_path):
+def test_plot_after_is_rotated_to_match_the_plot_before(tmp_path):
     class Mirror(KTA):
         def transform(self, X):
             return -np.asarray(X)
