@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import gramian as gm
 from benchmarks.harness import exchange, peers, timing
 from benchmarks.harness.cli import main
 from benchmarks.harness.context import Context
@@ -131,6 +132,7 @@ def test_report_sets_the_papers_figures_beside_ours(tmp_path):
     assert record["command"] == "the command"
     assert record["machine"]["cores"] >= 1
     assert record["versions"]["numpy"] == np.__version__
+    assert record["versions"]["gramian"] == gm.__version__  # also if it is not installed
 
 
 def test_table_refuses_a_row_of_the_wrong_length():
@@ -369,7 +371,7 @@ def test_missing_data_names_the_set_and_the_option(data, monkeypatch):
     for folder in (None, data):
         with pytest.raises(DataMissingError, match=r"'usps'.*set GRAMIAN_DATA"):
             load_set("usps", folder)
-    with pytest.raises(DataMissingError, match=r"'usps'.*which is no folder"):
+    with pytest.raises(DataMissingError, match=r"'usps'.*is not a folder"):
         load_set("usps", data / "absent")
     with pytest.raises(ValueError, match="'stars' has ratings"):
         load_set("stars", data)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_s_curve
 
+import gramian as gm
 from gramian.arrays import threads
 from gramian.common import clock
 from gramian.kernel import NPKL, PCP, AutoKernel, RegPCP
@@ -165,3 +166,26 @@ def test_threads_of_a_pool_have_the_deadline(monkeypatch):
     with clock.until(clock.now() - 1.0):
         threads.in_parts(kernel, 8, 8 * threads.WORK)
     assert known == [True] * 8
+
+
+def test_second_interrupt_of_a_fit_is_raised_again():
+    with clock.budget(None):
+        with clock.share(0.5):
+            clock.caught(KeyboardInterrupt())
+        assert clock.interrupted()
+        with clock.share(0.5), pytest.raises(KeyboardInterrupt):
+            clock.caught(KeyboardInterrupt())
+        clock.caught(clock.EndedError())
+
+
+def test_run_raises_the_second_interrupt_of_a_fit():
+    problem = gm.problems.top_eigen(np.diag([3.0, 1.0, 0.5]))
+
+    def pressed(problem, L, settings):
+        raise KeyboardInterrupt
+
+    with clock.budget(None) as budget:
+        assert gm.minimize(problem, pressed).status is gm.Status.INTERRUPTED
+        budget.interrupted = True
+        with pytest.raises(KeyboardInterrupt):
+            gm.minimize(problem, pressed)

@@ -8,7 +8,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "numba")
+import gramian
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 def machine() -> dict[str, Any]:
@@ -38,7 +40,7 @@ def last_cache() -> int | None:
 
 def versions() -> dict[str, str | None]:
     """Versions of the packages that the figures depend on; None if not installed."""
-    return {name: _version(name) for name in _PACKAGES}
+    return {"gramian": gramian.__version__, **{name: _version(name) for name in _PACKAGES}}
 
 
 def _version(name: str) -> str | None:

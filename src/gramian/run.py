@@ -29,7 +29,6 @@ from gramian.methods.referee import Referee
 from gramian.methods.room import place_for
 from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem, as_factor
-from gramian.proofs import EXACT_ORDER
 from gramian.reductions.feature_scaling import feature_scaling
 from gramian.result import History, Result, Status
 from gramian.solvers.arguments import (
@@ -232,6 +231,8 @@ class _Loop:
         except clock.TimeUpError:
             return Status.TIME_LIMIT
         except KeyboardInterrupt:
+            if clock.interrupted():  # the second one of a fit
+                raise
             return Status.INTERRUPTED
         except CallbackError as error:
             raise error.cause from None
@@ -291,7 +292,7 @@ def _unconstrained(
     referee = Referee(problem, settings, proof, route=[STREAMED] if there.apart else [])
     method = partial(chosen.run, problem, settings=settings, **options)
     steps = partial(referee.steps, method)
-    numbers = _dense_numbers(problem)
+    numbers = problem.objective.facts.dense_numbers
     return _Prepared(problem, chosen.name, referee, steps, factor, there.put, limit, numbers, there)
 
 
@@ -329,12 +330,6 @@ def _constrained(
 
 def _seconds_left(settings: Settings) -> float:
     return settings.deadline - clock.now()
-
-
-def _dense_numbers(problem: Problem) -> int:
-    """Entries of the largest dense matrix: the data, or ∇F if all its eigenvalues are computed."""
-    square = problem.order**2 if problem.order <= EXACT_ORDER else 0
-    return max(square, problem.objective.facts.dense_numbers)
 
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:

@@ -28,8 +28,10 @@ def blas_threads() -> set[int]:
 
 @pytest.fixture
 def many(monkeypatch):
-    """Pretend that the machine has sixteen cores."""
+    """Pretend that the machine has sixteen cores, and that no other program uses them."""
     monkeypatch.setattr(threads, "cores", lambda: 16)
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(os, "getloadavg", lambda: (16.0, 0.0, 0.0), raising=False)
 
 
 def test_dense_threads_depend_on_size(many):
@@ -43,6 +45,13 @@ def test_dense_threads_depend_on_size(many):
             FEW_THREAD_ELEMENTS + 1,
         )
     ] == [1, 1, 4, 4, 16]
+
+
+def test_dense_algebra_uses_one_thread_on_a_busy_machine(many, monkeypatch):
+    monkeypatch.setattr(os, "getloadavg", lambda: (24.0, 0.0, 0.0))
+    assert dense_threads(FEW_THREAD_ELEMENTS + 1) == 1
+    monkeypatch.delattr(os, "getloadavg")  # Windows has none
+    assert dense_threads(FEW_THREAD_ELEMENTS + 1) == 16
 
 
 def test_limits_nest_and_are_restored(many):

@@ -166,6 +166,8 @@ def test_accepts_any_ids_and_predicts_unknown_ids_by_offsets():
     nobody, known = plain.predict([[500, 3], [-1, 3]], return_known=True)
     assert not known.any()
     np.testing.assert_allclose(nobody, plain.mean_ + plain.col_biases_[3])
+    with pytest.warns(UserWarning, match="no row or column .* 500 and -3: the prediction"):
+        assert plain.predict([[500, -3]])[0] == plain.mean_
     frame = pd.DataFrame({"who": [5, 7], "what": [3, 4]})
     np.testing.assert_allclose(plain.predict(frame), plain.predict([[5, 3], [7, 4]]))
 

@@ -121,3 +121,24 @@ def test_path_keeps_its_first_value_if_the_time_ends_in_the_next(ratings, monkey
     model = NuclearCompletion(time_limit=1e4).fit(few)
     assert np.isfinite(model.path_.errors).tolist().count(True) == 1
     assert model.lam_ == model.path_.values[np.isfinite(model.path_.errors)]
+
+
+@pytest.mark.filterwarnings("ignore:.*interrupted from the keyboard")
+@pytest.mark.parametrize("at", [2, 7])
+def test_interrupt_of_the_selection_keeps_the_errors_before_it(at, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((40, 30)) < 0.4)
+    scores = (rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)))[rows, cols]
+    calls, error = [], _selection.Fold.error
+
+    def interrupted(fold, lam):
+        calls.append(lam)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return error(fold, lam)
+
+    monkeypatch.setattr(_selection.Fold, "error", interrupted)
+    model = NuclearCompletion().fit((rows, cols, scores))
+    assert len(calls) == at and model.result_.status is gm.Status.INTERRUPTED
+    assert model.path_.values[model.path_.chosen] == model.lam_
+    assert np.all(np.isfinite(model.predict((rows, cols))))

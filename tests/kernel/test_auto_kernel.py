@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import gramian as gm
 from gramian import Status
 from gramian.common import clock
-from gramian.kernel import NPKL, PCP, AutoKernel, RegPCP
+from gramian.kernel import NPKL, PCP, AutoKernel, RegPCP, _held_out
 from gramian.kernel._held_out import FILLED
 from gramian.kernel.auto_kernel import joined
 
@@ -178,3 +179,20 @@ def test_a_pipeline_is_saved(tmp_path):
     gm.save(model, tmp_path / "m.gramian")
     again = gm.load(tmp_path / "m.gramian")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(("at", "kept"), [(1, None), (16, 3)])
+def test_interrupt_between_solves_keeps_the_candidates(at, kept, monkeypatch):
+    calls, errors = [], _held_out.misplaced
+
+    def interrupted(*given):
+        calls.append(1)
+        if len(calls) == at:  # RegPCP has 15 calls
+            raise KeyboardInterrupt
+        return errors(*given)
+
+    monkeypatch.setattr(_held_out, "misplaced", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted from the keyboard"):
+        model = auto().fit(X, **LINKS)
+    assert len(calls) == at and model.result_.status is Status.INTERRUPTED
+    assert (len(model.path_.names) if hasattr(model, "path_") else None) == kept

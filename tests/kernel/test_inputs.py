@@ -1,6 +1,7 @@
 """What kernel learners refuse or take before anything is computed."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from gramian import Status
+from gramian.estimators import fitting
 from gramian.kernel import NPKL, PCP, AutoKernel, InductiveKernel, KernelKMeans, RegPCP
 from tests.slow import slow
 
@@ -117,5 +120,26 @@ def test_warns_of_fewer_clusters_than_classes():
         assert NPKL(n_clusters=2).fit(X, PARTIAL).n_clusters_ == 2
     with pytest.warns(UserWarning, match="n_clusters=1, but there are cannot-links"):
         NPKL(n_clusters=1).fit(X, cannot_link=[[0, 1]])
+    apart = [[a, b] for a in range(4) for b in range(a)]
+    with pytest.warns(UserWarning, match="n_clusters=3, but .* between each two of 0, 1, 2, 3: no"):
+        NPKL(n_clusters=3, tol=0.1).fit(X, cannot_link=apart)
     unknown = NPKL().fit(X, np.full(45, -1), must_link=[[0, 3]])
     assert unknown.n_clusters_ is None
+
+
+def test_inductive_kernel_without_time_is_not_called_zero(ticking):
+    ticking(1.0)
+    with pytest.raises(TimeoutError, match="increase time_limit"):
+        InductiveKernel(time_limit=1.5, shrinkage=0.0).fit(X, PARTIAL)
+
+
+def test_inductive_kernel_interrupted_at_its_start_is_not_called_zero(monkeypatch):
+    def pressed(*given, **named):
+        return replace(
+            minimize(*given, **named), status=Status.INTERRUPTED, factor=np.zeros((2, 1))
+        )
+
+    minimize = fitting.minimize
+    monkeypatch.setattr(fitting, "minimize", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        InductiveKernel(shrinkage=0.0).fit(X, PARTIAL)

@@ -39,6 +39,25 @@ def test_weights_and_soft_targets_are_kept():
 
 
 @pytest.mark.parametrize(
+    "pairs",
+    [[["0", "3"], ["1", "2"]], np.array([[0, 3], [1.0, "2"]], dtype=object), [[0.0, 3.0], [1, 2]]],
+    ids=["digits", "objects", "floats"],
+)
+def test_pairs_may_be_whole_numbers_of_other_types(pairs):
+    assert gather(4, must_link=pairs).must.tolist() == [[0, 3], [1, 2]]
+    assert gather(4, links=pairs, targets=[0, 0]).cannot.tolist() == [[0, 3], [1, 2]]
+
+
+def test_finds_samples_that_are_all_apart():
+    star = [[6, k] for k in range(4)]
+    clique = [[a, b] for b in (3, 4, 5) for a in range(3, b)] + [[1, 3], [1, 4], [0, 5]]
+    links = gather(8, must_link=[[0, 1]], cannot_link=star + clique)
+    assert links.apart(9).tolist() == [0, 3, 4, 5]  # 0 and 1 are one
+    assert links.apart(3).size == 3
+    assert gather(3, must_link=[[0, 1]]).apart(2).size <= 1
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({}, "nothing is known of any pair"),
@@ -48,7 +67,12 @@ def test_weights_and_soft_targets_are_kept():
             {"cannot_link": [[1, 2], [3, 3]]},
             r"cannot_link\[1\] = \[3, 3\] links a sample to its",
         ),
-        ({"must_link": [[0.0, 1.0]]}, "must be integers"),
+        ({"must_link": [[0.0, 1.5]]}, r"must_link must be integers, got 1\.5"),
+        ({"must_link": [[0, None]]}, "must be integers, got None"),
+        ({"must_link": [[0.0, np.nan]]}, "must be integers, got nan"),
+        ({"must_link": [[True, False]]}, "must be integers, got True"),
+        ({"must_link": [["0", "7"]]}, r"must_link\[0\] = \[0, 7\] has an index outside"),
+        ({"must_link": [["0", "b"]]}, "has labels like '0', and X is no frame"),
         ({"must_link": [0, 1]}, r"shape \(p, 2\)"),
         (
             {"must_link": [[0, 1]], "cannot_link": [[1, 0]]},

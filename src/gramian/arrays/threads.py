@@ -4,8 +4,8 @@ Measured on 16 idle cores. Compiled kernels: another thread pays off from about 
 Dense algebra: `eigh` of order 300 takes 9 ms with 1, 4 and 16 threads, of order 784 101, 72 and
 63 ms, of order 1500 767, 365 and 226 ms. A run alternates between the thread pools of NumPy, SciPy
 and the kernels, each of which spins for a while: with 16 threads for everything unfolding 1,000
-digits took 7.0 s, with 4 3.9 s. On a busy machine two threads made `eigh` of order 100 seventy
-times slower than one.
+digits took 7.0 s, with 4 3.9 s. On two busy cores two threads made `eigh` of order 300 a hundred
+times slower than one, of order 1300 two to twelve times, so dense algebra uses one thread there.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ FEW_THREADS = 4
 """The number of threads that counts as few."""
 WORK_OF_PAIR = 16
 """Pairs of samples that count as one element: from 1,600 samples on, a few threads are used."""
+
+BUSY = 1.25
+"""Tasks per core of the machine above which it is busy; a fit alone has at most one per core."""
 
 WORK = 200_000
 """Multiplications of a compiled kernel per additional thread."""
@@ -86,9 +89,20 @@ if hasattr(os, "register_at_fork"):  # a forked child inherits the pool without 
 
 def dense_threads(numbers: int) -> int:
     """The number of BLAS threads for a dense matrix with this many elements."""
-    if numbers <= ONE_THREAD_ELEMENTS:
+    if numbers <= ONE_THREAD_ELEMENTS or _busy():
         return 1
     return min(FEW_THREADS, cores()) if numbers <= FEW_THREAD_ELEMENTS else cores()
+
+
+def _busy() -> bool:
+    """Whether other programs used the cores in the last minute, where the system tells."""
+    if not hasattr(os, "getloadavg"):
+        return False
+    try:
+        tasks = os.getloadavg()[0]
+    except OSError:
+        return False
+    return tasks > BUSY * (os.cpu_count() or 1)
 
 
 @contextmanager

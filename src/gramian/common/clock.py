@@ -107,7 +107,9 @@ def budget(seconds: float | None) -> Iterator[Budget]:
     """Limit a fit to `seconds`; a nested fit cannot exceed the outer limit."""
     outer = _budget.get()
     deadline = ENDLESS if seconds is None else now() + seconds
-    own = Budget(deadline if outer is None else min(deadline, outer.deadline))
+    own = Budget(deadline)
+    if outer is not None:
+        own = Budget(min(deadline, outer.deadline), outer.interrupted)
     try:
         with _setting(_budget, own):
             yield own
@@ -144,6 +146,17 @@ def interrupt() -> None:
     own = _budget.get()
     if own is not None:
         own.deadline, own.interrupted = min(own.deadline, now()), True
+
+
+class EndedError(KeyboardInterrupt):
+    """Raised by a phase of a fit after an earlier keyboard interrupt."""
+
+
+def caught(error: KeyboardInterrupt) -> None:
+    """Record a keyboard interrupt; the second one of a fit is raised again."""
+    if interrupted() and not isinstance(error, EndedError):
+        raise error
+    interrupt()
 
 
 def interrupted() -> bool:

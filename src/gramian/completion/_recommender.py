@@ -14,7 +14,9 @@ from gramian.arrays import cpu
 from gramian.arrays.errstate import OwnErrstate
 from gramian.common import clock
 from gramian.common.parameters import whole_number
+from gramian.common.warnings import warn
 from gramian.completion._items import Blend
+from gramian.completion._ratings import other_kind
 from gramian.completion._reading import are_names, gather, is_table, pair_columns, plain
 from gramian.completion._stored import StoredRows
 
@@ -191,7 +193,8 @@ class Recommender(OwnErrstate):
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """Predict the entries of pairs of a row and a column.
 
-        For an unknown row or column the prediction is the mean plus the offset of the other.
+        For an unknown row or column the prediction is the mean plus the offset of the other. Warns
+        if all rows and columns are unknown, unless `return_known` is true.
 
         Parameters
         ----------
@@ -205,7 +208,15 @@ class Recommender(OwnErrstate):
         rows, cols = pair_columns(self._named(pairs, 2))
         i, j = self._rows.find(rows), self._cols.find(cols)
         values = self._factorization.values(i, j)
-        return (values, (i >= 0) & (j >= 0)) if return_known else values
+        if return_known:
+            return values, (i >= 0) & (j >= 0)
+        if i.size and max(i.max(), j.max()) < 0 and not other_kind(self._cols.names, cols):
+            first, second = np.asarray(rows).tolist()[0], np.asarray(cols).tolist()[0]
+            warn(
+                f"no row or column of the pairs is in the fit, the first are {first!r} and "
+                f"{second!r}: the prediction is the same for all pairs"
+            )
+        return values
 
     def recommend(
         self, row: Any, n: int = 10, *, exclude_seen: bool = True

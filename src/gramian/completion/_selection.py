@@ -138,19 +138,24 @@ def by_folds(model: Any, ratings: Ratings) -> Start:
     found: dict[float, Array] = {}
 
     def enough() -> bool:
-        return clock.passed(until)
+        return clock.passed(until) or clock.interrupted()
 
     def error(lam: float) -> float:
-        """The mean over the splits: the first λ by those within the time, any other by all."""
+        """The mean over the splits: the first λ by those within the time, any other by all.
+
+        Ctrl-C counts as the end of the time.
+        """
         errors: list[float] = []
         for fold in folds:
             if errors and enough():
                 break
             try:
                 errors.append(fold.error(lam))
-            except clock.TimeUpError:
+            except (KeyboardInterrupt, clock.TimeUpError) as cut:
                 if clock.interrupted() or not (errors or found):
                     raise
+                if isinstance(cut, KeyboardInterrupt):
+                    clock.interrupt()
                 break
         if found and len(errors) < len(folds):
             return np.inf

@@ -92,9 +92,8 @@ class MMMF(Completion):
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """Predict the levels of pairs of a row and a column; see `NuclearCompletion.predict`."""
-        scores, known = super().predict(pairs, return_known=True)
-        levels = self._levels(scores)
-        return (levels, known) if return_known else levels
+        found = super().predict(pairs, return_known=return_known)
+        return (self._levels(found[0]), found[1]) if return_known else self._levels(found)
 
     def decision_function(self, pairs: Any) -> Array:
         """The scores of pairs; the thresholds divide them into levels."""

@@ -13,7 +13,13 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric
 
-from gramian.arrays.samples import UNKNOWN, known_labels, with_short_indices
+from gramian.arrays.samples import (
+    NONE_INSTEAD,
+    UNKNOWN,
+    known_labels,
+    warn_of_missing_names,
+    with_short_indices,
+)
 from gramian.common import clock
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
@@ -95,7 +101,7 @@ class LinkedKernel(
         y : labels of shape (n_samples,), −1 or NaN if unknown, optional
         must_link, cannot_link : index pairs of shape (p, 2), optional
             Integers number the samples from 0, also for a frame with an index of other integers;
-            strings are labels of the index of the frame X.
+            strings are labels of the index of the frame X, or digits of such numbers.
         links : sparse matrix of shape (n_samples, n_samples), optional
             A positive entry is a must-link, a negative one a cannot-link, with its absolute value
             as weight. Or index pairs of shape (p, 2) with `targets` and `weights`.
@@ -115,6 +121,7 @@ class LinkedKernel(
             X.shape[0], y, must_link, cannot_link, links, targets, weights,
             names=self._row_names, order=canonical_order(X),
         )  # fmt: skip
+        warn_of_missing_names(y, NONE_INSTEAD)
         self.links_ = self._accepted(given)
         self.n_clusters_ = self._number_of_clusters(y, X.shape[0])
         self.laplacian_ = self._laplacian(X)
@@ -156,6 +163,8 @@ class LinkedKernel(
             weights=np.append(old.weights, new.weights),
         )
         self.links_ = self._accepted(joined)
+        if self.n_clusters_ is not None:
+            self._warn_of_few_clusters(self.n_clusters_, 1)
         self._prepare()
         self._learn_from(self.kernel_factor_)
         return self
@@ -301,13 +310,22 @@ class LinkedKernel(
         count = whole_number(self.n_clusters, "n_clusters")
         if count > n:
             raise ValueError(f"n_clusters={count}, but there are {n} samples")
-        least = max(classes or 1, 2 if len(self.links_.cannot) else 1)
-        if count < least:
-            why = f"y has {classes} classes" if classes == least else "there are cannot-links"
-            warn(
-                f"n_clusters={count}, but {why}: no clusters satisfy all links",
-            )
+        self._warn_of_few_clusters(count, classes or 1)
         return count
+
+    def _warn_of_few_clusters(self, count: int, classes: int) -> None:
+        """Warn if links need more clusters: those of classes, or of samples linked as different."""
+        if count < classes:
+            why = f"y has {classes} classes"
+        elif (apart := self.links_.apart(count + 1)).size <= count:
+            return
+        else:
+            why = "there are cannot-links"
+            if count > 1:
+                names = getattr(self, "_row_names", None)
+                names = apart if names is None else names[apart]
+                why += f" between each two of {', '.join(map(str, names))}"
+        warn(f"n_clusters={count}, but {why}: no clusters satisfy all links")
 
     def _k_means(self) -> KMeans:
         return KMeans(self.n_clusters_, n_init=10, random_state=for_sklearn(self.random_state))

@@ -70,6 +70,9 @@ class HeldOutLinks:
             self._keep_waves()
             folds = self._folds()
             judged = [self._misses(setting, folds) for setting in settings]
+        except KeyboardInterrupt as error:  # outside of a solve
+            clock.caught(error)
+            return None
         except clock.TimeUpError:
             return None
         place = self._choose_setting(settings, judged) if len(settings) > 1 else 0

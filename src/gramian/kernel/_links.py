@@ -25,6 +25,9 @@ LABELLED, PARTNERS = 300, 20
 """Number of labelled samples up to which all their pairs are linked; beyond, the number of random
 partners of each kind per sample."""
 
+STARTS = 20
+"""Samples from which a set of samples is searched that are all separated by cannot-links."""
+
 
 @storable
 @dataclass(frozen=True)
@@ -57,6 +60,28 @@ class Links:
         """The groups of samples joined by must-links, one number per group."""
         found: Pairs = connected_components(_graph(self.must, self.n), directed=False)[1]
         return found
+
+    def apart(self, most: int) -> Pairs:
+        """Up to `most` samples that cannot-links separate pairwise, found by a greedy search.
+
+        Samples that must-links join count as one.
+        """
+        groups, count = self.groups, int(self.groups.max(initial=-1)) + 1
+        ends = groups[self.cannot]
+        graph = _graph(np.vstack([ends, ends[:, ::-1]]), count)
+        graph.data[:] = 1.0
+        degrees = np.diff(graph.indptr)
+        found: Pairs = np.empty(0, dtype=int)
+        for start in np.argsort(-degrees, kind="stable")[:STARTS]:
+            chosen, left = [int(start)], graph[[start]].indices
+            while left.size and len(chosen) < most:
+                shared = graph[left][:, left].sum(axis=1)
+                chosen.append(int(left[np.argmax(shared)]))
+                left = np.intersect1d(left, graph[[chosen[-1]]].indices)
+            found = max(found, np.array(chosen), key=np.size)
+            if found.size == most:
+                break
+        return np.sort(np.unique(groups, return_index=True)[1][found])
 
     def violation(self, factor: Array) -> float:
         """max |Z_ij − T_ij| over the links and the diagonal, whose targets are 1."""

@@ -173,6 +173,8 @@ links_met_ :
                     learners[name] = learner = self._candidate(kind)
                     found[name] = joined(learner._misses(learner._settings()[0], folds))
                     seconds.append(clock.elapsed(started))
+        except KeyboardInterrupt as error:  # outside of a solve
+            clock.caught(error)
         except clock.TimeUpError:
             pass  # the candidates so far
         return self._path(found, seconds) if found else None, learners

@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.samples import UNKNOWN, known_labels
+from gramian.arrays.samples import NONE_INSTEAD, UNKNOWN, known_labels, warn_of_missing_names
 from gramian.bounds import certify
+from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SHARE, or_auto, or_none
 from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.kernel_functions import check_kernel, kernel_values
@@ -25,6 +26,7 @@ from gramian.kernel._links import renamed
 from gramian.kernel.kernel_kmeans import feature_map
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
+from gramian.result import Status
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -132,6 +134,7 @@ class InductiveKernel(
             )
         self._check_parameters()
         X = validated(self, X, least=2, reset=True)
+        warn_of_missing_names(y, NONE_INSTEAD)
         labels = known_labels(y, X.shape[0])
         advice = "fit to a part of the samples: the kernel has values for the others"
         Phi, W = feature_map(self, X, advice)
@@ -140,7 +143,12 @@ class InductiveKernel(
         self.lam_ = self._weight_of(np.linalg.eigvalsh(scatter)[0] if self.lam == "auto" else 0.0)
         problem = inductive_kernel(1.0, scatter, self.lam_, tau=float(self.tau))
         limit = None if self.solver == "auto" else self.n_components
-        settle(self, solve(self, problem, rank=limit))
+        result = solve(self, problem, rank=limit)
+        if result.status is Status.INTERRUPTED:
+            clock.interrupt()
+        if result.status in (Status.TIME_LIMIT, Status.INTERRUPTED) and not np.any(result.factor):
+            raise clock.TimeUpError
+        settle(self, result)
         size = float(self.tau) + self.lam_ * float(np.linalg.norm(scatter))
         self._finish(problem, Phi, W, 1e-12 * size)
         return self

@@ -181,8 +181,8 @@ class MVU(Unfolding):
                 if self._copies.any:  # the direction of largest variance, with multiplicities
                     scale = sp.diags_array(self._copies.merge.counts**-0.5)
                     values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]
-        except KeyboardInterrupt:
-            clock.interrupt()
+        except KeyboardInterrupt as error:
+            clock.caught(error)
         except clock.TimeUpError:
             pass
         else:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays import cpu
 from gramian.arrays.places import Placed, beside, columns_at, eye, namespace, precision
+from gramian.arrays.samples import integers
 from gramian.linalg.svec import triangle
 
 Floats = NDArray[np.floating[Any]]
@@ -160,8 +161,7 @@ def index_columns(tuples: ArrayLike, n: int, width: int, name: str) -> list[cpu.
         raise ValueError(f"{name} must have shape (p, {width}), got {table.shape}")
     if table.shape[0] == 0:
         raise ValueError(f"{name} must not be empty")
-    if not np.issubdtype(table.dtype, np.integer):
-        raise ValueError(f"{name} must be integers, got {table.dtype}")
+    table = integers(table, name)
     if table.min() < 0 or table.max() >= n:
         outside = (table.min(axis=1) < 0) | (table.max(axis=1) >= n)
         refuse_rows(table, outside, name, f"has an index outside 0..{n - 1}")

@@ -165,7 +165,7 @@ def _judged(
     def uninterrupted(split: Split) -> Candidates:
         found = metrics(split)
         if clock.interrupted():
-            raise KeyboardInterrupt
+            raise clock.EndedError
         return found
 
     try:

@@ -134,8 +134,8 @@ def judged(folds: list[Split], losses: Callable[[Split], list[Array]]) -> list[A
         for split in folds:
             clock.check()
             found.append(losses(split))
-    except KeyboardInterrupt:
-        clock.interrupt()
+    except KeyboardInterrupt as error:
+        clock.caught(error)
     except clock.TimeUpError:
         pass
     if not found:

@@ -17,7 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
-from gramian.arrays.samples import in_blocks, refuse_masked, refuse_odd_labels, varying_columns
+from gramian.arrays.samples import (
+    in_blocks,
+    integers,
+    refuse_masked,
+    refuse_odd_labels,
+    varying_columns,
+)
 from gramian.common.parameters import NOT_NEGATIVE, Rule
 from gramian.constraints import plainly
 
@@ -246,9 +252,7 @@ def as_indices(given: Any, width: int) -> Indices:
         raise ValueError(
             f"with X given, {name} are indices of shape (n_{name}, {width}), got {indices.shape}"
         )
-    if not np.issubdtype(indices.dtype, np.integer):
-        raise ValueError(f"indices of {name} must be whole numbers, got {indices.dtype}")
-    return indices.astype(np.intp, copy=False)
+    return integers(indices, f"indices of {name}").astype(np.intp, copy=False)
 
 
 def distinct_rows(points: Array) -> tuple[Array, Indices]:

@@ -163,8 +163,8 @@ def _taken(
             return path
         try:
             losses[best], true[best] = wrong(weights[[best]], True)[0], True
-        except KeyboardInterrupt:
-            clock.interrupt()
+        except KeyboardInterrupt as error:
+            clock.caught(error)
             return path
 
 
@@ -174,10 +174,10 @@ def _judged(weights: Array, wrong: Callable[..., Array], together: int) -> Array
     try:
         for start in range(0, weights.size, together):
             losses.extend(wrong(weights[start : start + together]))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         if not losses:
             raise
-        clock.interrupt()
+        clock.caught(error)
     return np.array(losses)
 
 
@@ -209,7 +209,7 @@ class _Fold:
             problem = self._problem(lam)
             result = minimize(problem, init=L, tol=ROUGH, random_state=0)
             if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
+                raise clock.EndedError
             L = result.factor if result.rank else np.zeros((self.g.size, 1))
         if self.n_components is None:
             return L

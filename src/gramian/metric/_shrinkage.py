@@ -223,7 +223,7 @@ class ShrunkLearner(Update):
             with clock.share(TIME_SHARE):  # the rest is for the evaluation and the other folds
                 rough.append(self._rough(lambda inner: fit(inner, split), fixed, units))
             if clock.interrupted():
-                raise KeyboardInterrupt
+                raise clock.EndedError
             return losses(split, self._candidates(rough[-1], gram))
 
         try:

@@ -252,7 +252,7 @@ class ClassCollapse(KernelMetricLearner, Update):
             starts = found[-1:] or starting_maps(moments(part, named), k)[1:2]
             found.append(self._descended(batches, share * ridge, starts, JUDGED_STEPS))
             if clock.interrupted():
-                raise KeyboardInterrupt
+                raise clock.EndedError
         return found
 
     def _descended(self, batches: _Batches, ridge: float, starts: list[Array], steps: int) -> Array:
@@ -267,8 +267,8 @@ class ClassCollapse(KernelMetricLearner, Update):
             singles = [scaled(problem, L) for L in singles]
         try:
             return best_descent(problem, singles, settings, steps=steps)
-        except KeyboardInterrupt:
-            clock.interrupt()
+        except KeyboardInterrupt as error:
+            clock.caught(error)
         latest = singles[0] if settings.state.latest is None else settings.state.latest[1]
         return np.asarray(host(latest), dtype=float)
 

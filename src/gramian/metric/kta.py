@@ -165,8 +165,8 @@ class KTA(KernelMetricLearner, PartialFit):
                 rank=self._limit(data.order),
                 device=device,
             )
-        except KeyboardInterrupt:  # before any λ was evaluated
-            clock.interrupt()
+        except KeyboardInterrupt as error:  # before any λ was evaluated
+            clock.caught(error)
             return least_weight(data, classes.size, self.regularizer)
         return self.path_.value
 

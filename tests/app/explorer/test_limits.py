@@ -26,7 +26,7 @@ def completion(users):
     ratings = [(user, f"film {k}", float(1 + (3 * n + k) % 5)) for n, user in enumerate(users)
                for k in range(8) if (n + k) % 3]  # fmt: skip
     rows, cols, values = (np.array(part, dtype=object) for part in zip(*ratings, strict=True))
-    return NuclearCompletion().fit((rows, cols, values.astype(float)))
+    return NuclearCompletion(lam=4.0).fit((rows, cols, values.astype(float)))
 
 
 SESSIONS = {
@@ -52,7 +52,7 @@ def test_undo_names_what_it_undoes(kind):
         theirs = ask(page, "POST", action, other)[1]
         for seen in ({"version": mine["version"]}, {}, {"version": None}, {"version": "2"}):
             status, told = ask(page, "POST", "go", {**seen, "to": 1})
-            assert status == 409 and "another page has made a change" in told["error"]
+            assert status == 409 and "a change was made on another page" in told["error"]
         assert ask(page, "GET", "state")[1]["version"] == theirs["version"]
         status, told = undo(page, theirs)
         assert status == 200 and told["version"] > theirs["version"]

@@ -280,7 +280,6 @@ def test_the_format_can_be_given(text):
         ("a,b\n", ["header", "no rows"], {}),
         ("a,b\n1,2\n3\n", ["line 3", "1 cells", "2"], {}),
         ("a,b\n1,2\n\n3,4,5\n", ["line 4", "3 cells"], {}),
-        ("a,a\n1,2\n", ["two columns", "'a'"], {}),
         ("a,b\n1,2\n3,red\n", ["'b'", "'red'", "line 3", "drop"], {}),
         ("a,b\n1,true\n3,maybe\n", ["'b'", "'maybe'", "line 3"], {}),
         ("a,b\n1,1_000\n", ["'1_000'"], {}),
@@ -293,7 +292,7 @@ def test_the_format_can_be_given(text):
         ("a,b\n1,2\n", ["no column to learn from"], {"label": "a", "drop": ["b"]}),
         ("a,b\n1,2\0\n", ["line 2", "zero bytes"], {}),
         (b"a,b\n1,\xff\x01\n", ["line 2", "UTF-8"], {}),
-        ('a,b\n"1,500","2,250"\n3,4\n', ["'1,500'", "thousands or decimals"], {}),
+        ("a\tb\n1,500\t2,250\n3\t4\n", ["'1,500'", "thousands or decimals"], {}),
         ("a,b,c\n1,x,2024-01-31\n", ["'b'", "'x'", "'c'"], {}),
         ("a,b\n1\r,2\n", ["carriage return"], {}),
         ('a,b\n1,"2\n3,4\n', ["quote"], {}),
@@ -381,16 +380,16 @@ def test_errors_describe_invalid_arrays(tmp_path):
     refused(path, "row 2, column 1", "infinite")
     parts = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr}
     np.savez(path, **{**parts, "indices": SPARSE.indices + 3}, shape=[12, 5])
-    refused(path, "sparse matrix is broken", "save it again")
+    refused(path, "sparse matrix is invalid", "save it again")
     np.savez(path, row=SPARSE.indices, col=SPARSE.indices - 1, data=SPARSE.data, shape=[12, 5])
-    refused(path, "sparse matrix is broken", "save it again")
+    refused(path, "sparse matrix is invalid", "save it again")
     for indptr in (SPARSE.indptr[::-1], np.append(SPARSE.indptr[:-1], 0), SPARSE.indptr[1:]):
         np.savez(path, **{**parts, "indptr": indptr}, shape=[12, 5])
-        refused(path, "sparse matrix is broken")
+        refused(path, "sparse matrix is invalid")
     np.savez(path, **{**parts, "indices": SPARSE.indices * 1.0}, shape=[12, 5])
     refused(path, "whole numbers")
     np.savez(path, **parts, shape=[12])
-    refused(path, "sparse matrix is broken")
+    refused(path, "sparse matrix is invalid")
     sp.save_npz(path, sp.dia_matrix(np.eye(3)))
     refused(path, "'dia'", "csr")
     path.write_bytes(b"PK\x05\x06" + bytes(18))

@@ -243,11 +243,6 @@ def test_a_list_of_objects(indent, tmp_path):
         read_table(written(tmp_path, "u.json", '[{"a": 1}, {"a"'))
 
 
-def test_weka_files_are_refused_by_name(tmp_path):
-    with pytest.raises(FileError, match="ARFF"):
-        read_table(written(tmp_path, "t.arff", "% flowers\n@RELATION f\n@ATTRIBUTE a REAL\n"))
-
-
 def test_a_first_line_of_ids_is_no_header(tmp_path):
     for text in ("anna,ben\n", "anna,ben\n12,anna\n"):
         path = written(tmp_path, "t.csv", text)
@@ -338,3 +333,41 @@ def test_dashes_among_numbers_are_missing(mark, tmp_path):
     np.testing.assert_array_equal(
         read_table(tmp_path / "t.xlsx", drop=["x0"]).X, [[1, 1.5], [np.nan, 2], [3, np.nan]]
     )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_read_without_a_mark(encoding, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe,b\n1.5,2\n3,4\n".encode(encoding))
+    assert read_header(path).names == ["größe", "b"]
+    np.testing.assert_array_equal(read_table(path).X, [[1.5, 2], [3, 4]])
+    path.write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(FileError, match="zero bytes"):
+        read_table(path)
+
+
+def test_duplicate_names_are_numbered(tmp_path):
+    path = written(tmp_path, "t.csv", "a,a,a.1,kind,kind\n1,2,3,u,v\n4,5,6,v,v\n")
+    with pytest.warns(UserWarning, match="several columns named 'a', 'kind': they are called 'a.2"):
+        assert read_header(path).names == ["a.2", "a.3", "a.1", "kind.1", "kind.2"]
+    with pytest.warns(UserWarning), pytest.raises(FileError, match="no column 'kind'"):
+        read_table(path, label="kind")  # none of them is taken for the label
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [
+        ("1990,1995,1997", True),
+        ("country,1990,2000", True),
+        (",1990,2000", True),
+        ("1990,1995,3.5", False),
+        ("1997,1995,1990", False),
+        ("1,2,3", False),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*taken for a header")
+def test_years_name_columns(first, named, tmp_path):
+    path = written(tmp_path, "t.csv", f"{first}\n{'1,' if '1' in first[:1] else 'x,'}2,3\n9,8,7\n")
+    assert read_header(path).named == named
+    rows = "".join(f"{k},{k + 3},{k + 5}\n" for k in range(1980, 1990))
+    assert not read_header(written(tmp_path, "u.csv", rows)).named

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -58,14 +59,29 @@ class _OnDemand(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-        if args[0] not in COMMANDS and near:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]}?")
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(_unknown(*args))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _unknown(name: str, *others: str) -> str:
+    """What to write instead of an unknown command."""
+    if name in ("help", "version"):
+        known = [other for other in others[:1] if name == "help" and other in COMMANDS]
+        return (
+            f"No such command {name!r}. Did you mean 'gramian {' '.join([*known, f'--{name}'])}'?"
+        )
+    if near := difflib.get_close_matches(name, COMMANDS, n=1):
+        return f"No such command {name!r}. Did you mean {near[0]}?"
+    if Path(name).exists() or Path(name).suffix:
+        return (
+            f"{name!r} is no command. Write one before the file: 'gramian info {name}' describes it"
+        )
+    return f"No such command {name!r}. The commands are {', '.join(COMMANDS)}"
 
 
 @click.group(

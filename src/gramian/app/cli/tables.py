@@ -55,7 +55,7 @@ def for_model(
     X = with_texts(table, header.names)[list(names)]
     X = filled_categories(X, [name for name, known in categories.items() if "" in known])
     imputes = isinstance(model, Pipeline) and any(isinstance(s, SimpleImputer) for s in model[:2])
-    whole = np.ones(len(X), dtype=bool) if imputes else whole_rows(X, None)
+    whole = np.ones(len(X), dtype=bool) if imputes else whole_rows(X)
     if not whole.any():
         raise click.ClickException(
             f"every row of {file} has a missing cell, and the model does not fill them: fit it "

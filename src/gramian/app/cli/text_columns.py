@@ -27,14 +27,14 @@ MOST_DESCRIBED = 5
 """Columns of text that a message describes one by one."""
 
 
-def read_with_texts(source: Source, unknown: bool) -> Table:
+def read_with_texts(source: Source) -> Table:
     """Read numbers, and as text the columns to encode: all of them if there are no numbers."""
     texts = [name for name in source.encode if name != ALL]
     while True:
         try:
             return read_table(
                 source.file, label=source.label, drop=list(source.drop), text=texts,
-                format=source.format, unknown=unknown,
+                format=source.format, unknown=True,
             )  # fmt: skip
         except TextColumnsError as refusal:
             plain = all(column.kind not in BROKEN for column in refusal.columns)
@@ -58,7 +58,7 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "dates": "--encode {} makes numbers of its dates",
         "categories": "--encode {} makes numbers of its categories",
         "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill",
-        "amounts": "write its numbers without signs, units and thousands separators",
+        "amounts": "write its numbers in one unit, with one kind of separators",
         "some dates": "most of its cells are dates: leave such cells empty, then --encode {}",
         "constant": "--drop {} leaves it out, as it has one value in all rows",
         "text": "--drop {} leaves it out",

@@ -1,7 +1,7 @@
 """Read and write tables, pairs, ratings and matrices; no file can run code.
 
-CSV, TSV and JSON lines, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
-text formats may be gzipped.
+CSV, TSV, JSON lines and ARFF, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market;
+the text formats may be gzipped.
 """
 
 from gramian.app.files._columns import Header

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian.app.files._columns import Values, listed, unique_names, without_dashes
+from gramian.app.files._amounts import note_amounts, parsed
+from gramian.app.files._columns import Values, listed, unique_names
 from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, shown
 from gramian.app.files._frames import library
 from gramian.app.files._layout import MISSING, layout
@@ -42,14 +43,20 @@ class TypedFrame:
     def values(
         self, columns: Sequence[int], as_text: Sequence[int] = (), as_ids: Sequence[int] = ()
     ) -> list[Values]:
-        found, texts = zip(columns, self.read(columns), strict=True), {*as_text, *as_ids}
-        return [_column(cells, column in texts) for column, cells in found]
+        read, texts = zip(columns, self.read(columns), strict=True), {*as_text, *as_ids}
+        found = [_column(cells, column in texts) for column, cells in read]
+        notes: dict[str, tuple[str, float]] = {}
+        for place, (column, values) in enumerate(zip(columns, found, strict=True)):
+            if values.dtype == object and column not in texts:
+                found[place] = parsed(values, ".", self.names[column], notes)
+        note_amounts(self.path, notes)
+        return found
 
     def place(self, row: int) -> str:
         return self.places[row] if self.places else f"row {row}"
 
 
-def _in_memory(
+def in_memory(
     path: NameOfFile,
     names: list[str],
     headed: bool,
@@ -97,7 +104,7 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
             f"{errors[0]}; they are taken for missing",
             stacklevel=2,
         )
-    return _in_memory(source.path, names, headed, body, table[title][0])
+    return in_memory(source.path, names, headed, body, table[title][0])
 
 
 def _chosen(source: Source, sheets: dict[str, Any]) -> str:
@@ -139,7 +146,7 @@ def json_frame(source: Source) -> TypedFrame:
                 f"{path}: {nested[0]!r} holds lists or objects, where each row is an object of "
                 "numbers and texts: write it so (pandas: orient='records')"
             )
-    return _in_memory(path, names, True, rows, "the names in the objects")
+    return in_memory(path, names, True, rows, "the names in the objects")
 
 
 def _objects(source: Source) -> Iterator[tuple[str, Any]]:
@@ -232,7 +239,7 @@ def _column(cells: Any, as_text: bool) -> Values:
         return np.array([np.nan if c is None else float(c) for c in cells])
     column = np.empty(len(cells), dtype=object)
     column[:] = [None if c is None else _spelled(c) for c in cells]
-    return column if as_text else without_dashes(column)
+    return column
 
 
 def _spelled(cell: Any) -> str:

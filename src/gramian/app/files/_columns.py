@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -100,13 +102,27 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def unique_names(path: NameOfFile, names: Sequence[str]) -> list[str]:
-    """The names, with x0, x1, … for empty ones; raises FileError for duplicates."""
+    """The names, with x0, x1, … for empty ones; duplicates get numbers, with a warning.
+
+    The first of two equal names gets one as well, so that no option takes it for the other.
+    """
     given = [name.strip() or f"x{place}" for place, name in enumerate(names)]
-    seen: set[str] = set()
-    for name in given:
-        if name in seen:
-            raise FileError(f"{path} has two columns named {shown(name)}: rename one")
-        seen.add(name)
+    times = Counter(given)
+    twice = [name for name, count in times.items() if count > 1]
+    if not twice:
+        return given
+    numbers: Counter[str] = Counter()
+    for place, name in enumerate(given):
+        if name in twice:
+            numbers[name] += 1
+            while f"{name}.{numbers[name]}" in times:
+                numbers[name] += 1
+            given[place] = f"{name}.{numbers[name]}"
+    warnings.warn(
+        f"{path} has several columns named {listed(twice, 3)}: they are called "
+        f"{listed([n for n, old in zip(given, names, strict=True) if old.strip() in twice], 6)}",
+        stacklevel=2,
+    )
     return given
 
 

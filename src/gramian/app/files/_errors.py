@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import lzma
+import os
 import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from gramian.common.memory import check_memory
@@ -113,7 +116,9 @@ def shown(value: Any) -> str:
 def reason_of(reason: OSError) -> str:
     """Why a file cannot be read or written, and a remedy."""
     if isinstance(reason, FileNotFoundError):
-        return "there is no such file or folder; check the name"
+        near = _near(Path(os.fsdecode(reason.filename or "")))
+        hint = f"did you mean {shown(near)}?" if near else "check the name"
+        return f"there is no such file or folder; {hint}"
     if isinstance(reason, IsADirectoryError):
         return "it is a folder; name a file"
     if isinstance(reason, PermissionError) or reason.errno == errno.EROFS:
@@ -121,3 +126,13 @@ def reason_of(reason: OSError) -> str:
     if reason.errno == errno.ENOSPC:
         return "the disk is full; make room or choose another place"
     return str(reason.strerror or reason)
+
+
+def _near(path: Path) -> str | None:
+    """The file in the same folder with the most similar name."""
+    try:
+        others = {other.stem.lower(): other.name for other in path.parent.iterdir()}
+    except OSError:
+        return None
+    found = get_close_matches(path.stem.lower(), others, n=1, cutoff=0.7)
+    return str(path.with_name(others[found[0]])) if found and path.name else None

@@ -11,6 +11,7 @@ from dataclasses import replace
 from io import SEEK_END
 from itertools import chain, islice, pairwise, takewhile
 
+from gramian.app.files._amounts import is_amount
 from gramian.app.files._columns import number_of, unescaped
 from gramian.app.files._errors import FileError, NameOfFile, claim, shown
 from gramian.app.files._source import PIECE, Source
@@ -30,6 +31,7 @@ MISSING = ("", "NA", "na", "<NA>", "NaN", "nan", "NaT", "N/A", "n/a", "N.A.", "#
            "null", "NULL", "None", "?")  # fmt: skip
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 HTML = re.compile(r"\s*<(!doctype html|html|head|body|table)\b", re.IGNORECASE)
 SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
@@ -88,6 +90,8 @@ def has_header(
         return True
     if counts_columns(first) and not any(map(counts_columns, later)):
         why = "its numbers count the columns"
+    elif are_years(first) and not any(map(are_years, later)):
+        why = "its numbers are years"
     elif chance_of_new_values(first, later) <= HEADER_CHANCE:
         why = "its texts do not occur below it"
     else:
@@ -111,6 +115,18 @@ def counts_columns(row: list[str]) -> bool:
     found = [int(number) for number in numbers]
     steps = {after - before for before, after in pairwise(found)}
     return len(steps) == 1 and (min(steps) > 0 if named else found == [*range(len(found))])
+
+
+def are_years(row: list[str]) -> bool:
+    """Whether the numbers of a row, at least two, are increasing years, next to names only."""
+    cells = [cell.strip() for cell in row]
+    numbers = [cell for cell in cells if number_of(cell) is not None]
+    names = [cell for cell in cells if number_of(cell) is None]
+    if len(numbers) < 2 or not all(YEAR.fullmatch(number) for number in numbers):
+        return False
+    if len(set(names)) < len(names) or not all(map(is_name, filter(None, names))):
+        return False
+    return all(before < after for before, after in pairwise(numbers))
 
 
 def chance_of_new_values(first: list[str], later: list[list[str]]) -> float:
@@ -261,18 +277,22 @@ def _warn_of_title(path: NameOfFile, count: int) -> None:
 
 
 def decimal_of(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
-    """The decimal separator: a comma if numbers have commas and no points. If cells are separated
-    by commas, such numbers are quoted."""
+    """The decimal separator: a comma if numbers have commas and no points.
+
+    Where the commas may also separate thousands, as in 1,234, the separator of the cells decides.
+    """
     cells = [cell.strip() for row in rows for cell in row]
     commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
     if not commas or any("." in cell and number_of(cell) is not None for cell in cells):
         return "."
-    if delimiter == "," and all(map(THOUSANDS.fullmatch, commas)):
-        raise FileError(
-            f"{path} has cells like {shown(commas[0])}, which may be thousands or decimals: write "
-            "them without the comma"
-        )
-    return ","
+    if delimiter == ";" or not all(map(THOUSANDS.fullmatch, commas)):
+        return ","
+    if delimiter == ",":
+        return "."
+    raise FileError(
+        f"{path} has cells like {shown(commas[0])}, which may be thousands or decimals: write them "
+        "without the comma"
+    )
 
 
 def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
@@ -295,11 +315,16 @@ def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
     if not later:
         return bool(named) and not any(number_of(cell) is not None for cell in first)
     return any(
-        number_of(cells[place].replace(decimal, ".")) is not None
+        _is_number(cells[place], decimal)
         for place in named
+        if not is_amount(first[place])
         for cells in later
         if place < len(cells)
     )
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    return number_of(cell.replace(decimal, ".")) is not None or is_amount(cell)
 
 
 def is_name(cell: str) -> bool:

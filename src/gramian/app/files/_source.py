@@ -24,6 +24,7 @@ ENDINGS = {
     "feather": (".feather",),
     "excel": (".xlsx", ".xlsm"),
     "json lines": (".jsonl", ".ndjson", ".json"),
+    "arff": (".arff",),
     "npz": (".npz",),
     "npy": (".npy",),
     "svmlight": (".svm", ".svmlight", ".libsvm"),
@@ -148,7 +149,7 @@ class Source:
         if len(line) == LONGEST:
             fault = f"is longer than {LONGEST:,} bytes; is this text?"
         elif b"\0" in bare:
-            fault = f"has zero bytes, which text in UTF-8 has not{self._rather()}: save it as UTF-8"
+            fault = f"has zero bytes, so this is no text in UTF-8{self._rather()}: save it as CSV"
         elif b"\r" in bare:
             fault = "has a carriage return inside: save the file with ordinary ends of lines"
         else:
@@ -185,7 +186,7 @@ def locate(path: NameOfFile, format: Format) -> Source:
         if options.sheet is not None and found != "excel":
             raise FileError(f"{path} is {found}, which has no sheets: leave out the name of one")
         source = replace(source, format=found)
-        return _in_utf8(source) if found in ("csv", "tsv") else source
+        return _in_utf8(source) if found in ("csv", "tsv", "arff") else source
 
 
 def _unpacked(path: NameOfFile, asked: str | None) -> tuple[str, bytes | None]:
@@ -231,9 +232,9 @@ def _zipped_table(path: NameOfFile) -> str | None:
 def _without_mark(source: Source) -> Source:
     """The source after its byte order mark, in UTF-8 where the mark names another encoding."""
     with source.open() as file:
-        head = file.read(4)
+        head = file.read(PIECE)
         mark = next((bom for bom in BOMS if head.startswith(bom)), b"")
-        encoding = BOMS.get(mark, "utf-8")
+        encoding = BOMS[mark] if mark else _by_zeros(head)
         if encoding == "utf-8":
             return replace(source, start=len(mark))
         claim(source.path, 4.0 * source.size, f"{source.size:,} bytes of {encoding}", "split it")
@@ -241,10 +242,20 @@ def _without_mark(source: Source) -> Source:
             text = (head + file.read()).decode(encoding).encode()
         except UnicodeDecodeError:
             raise FileError(
-                f"{source.path} begins with the mark of {encoding} and is damaged or cut short: "
-                "save it as UTF-8"
+                f"{source.path} {'begins with the mark of' if mark else 'looks like'} {encoding} "
+                "and is damaged or cut short: save it as UTF-8"
             ) from None
     return replace(source, content=text, encoding=encoding)
+
+
+def _by_zeros(head: bytes) -> str:
+    """UTF-16 if one byte of each pair, and only this one, is often zero; otherwise UTF-8."""
+    zeros = [head[first::2].count(0) for first in (0, 1)]
+    if _by_magic(head) or min(zeros) or not 4 * max(zeros) > len(head) > 8:
+        return "utf-8"
+    encoding = "utf-16-le" if zeros[1] else "utf-16-be"
+    text = head[: len(head) // 2 * 2].decode(encoding, errors="replace")
+    return "utf-8" if CONTROLS.search(text.encode(errors="replace")) else encoding
 
 
 def _in_utf8(source: Source) -> Source:
@@ -305,7 +316,7 @@ def _sniffed(source: Source) -> str:
     if kept and JSON_START.match(kept[0]):
         return "json lines"
     if any(ARFF.match(line) for line in lines):
-        raise FileError(f"{source.path} is an ARFF file, which is not read: write it as CSV")
+        return "arff"
     if kept and SVMLIGHT_LINE.fullmatch(kept[0]):
         return "svmlight"
     return "tsv" if kept and all("\t" in line for line in kept) else "csv"

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.app.dates import date_in
+from gramian.app.files._arff import arff_frame
 from gramian.app.files._arrays import Archive, archive, read_npy
 from gramian.app.files._cells import arrow_frame, excel_frame, json_frame
 from gramian.app.files._columns import (
@@ -245,6 +246,8 @@ def frame(source: Source, expected: Sequence[str] = (), ids: Collection[str] = (
         return excel_frame(source, expected)
     if source.format == "json lines":
         return json_frame(source)
+    if source.format == "arff":
+        return arff_frame(source)
     return arrow_frame(source) if source.format in ("parquet", "feather") else None
 
 

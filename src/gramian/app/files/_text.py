@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from gramian.app.files import _source
+from gramian.app.files._amounts import note_amounts, parsed
 from gramian.app.files._columns import (
     Values,
     compact,
     unescaped,
     unique_names,
-    without_dashes,
 )
 from gramian.app.files._errors import FileError, NameOfFile, parsing
 from gramian.app.files._frames import library
@@ -182,13 +182,23 @@ class TextFrame:
         series = dict(frame.items())  # to delete columns of the frame takes quadratic time
         del frame
         found: dict[int, Values] = {}
+        notes: dict[str, tuple[str, float]] = {}
         for column in dict.fromkeys(columns):  # texts take much memory: one column at a time
-            decimal = "." if column in texts else self.decimal
-            values = _values(series.pop(step * column), decimal)
+            values = _values(series.pop(step * column))
             if values.dtype == object and column not in texts:
-                values = without_dashes(values)
+                values = self._parsed(values, self.names[column], notes)
             found[column] = compact(values) if column in as_ids else values
+        note_amounts(self.path, notes)
         return [found[column] for column in columns]
+
+    def _parsed(self, texts: Values, name: str, notes: dict[str, tuple[str, float]]) -> Values:
+        """Texts as numbers where all are; otherwise numbers among them get a decimal point."""
+        read = parsed(texts, self.decimal, name, notes)
+        if self.decimal == "," and read.dtype == object:
+            for place, cell in enumerate(read):
+                if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):
+                    read[place] = cell.replace(",", ".")
+        return read
 
 
 def text_frame(
@@ -227,10 +237,10 @@ def text_frame(
     return TextFrame(source, delimiter, headed, unique_names(path, names), decimal)
 
 
-def _values(column: Any, decimal: str) -> Values:
+def _values(column: Any) -> Values:
     """Numbers unchanged; everything else as text, None for missing cells.
 
-    The apostrophe of escaped formulas is removed. A number among texts gets a decimal point.
+    The apostrophe of escaped formulas is removed.
     """
     if column.dtype.kind in "iuf":
         return np.asarray(column)
@@ -239,8 +249,4 @@ def _values(column: Any, decimal: str) -> Values:
         cells[:] = [None if cell is None else str(cell) for cell in cells]
     for quoted in np.flatnonzero(column.astype(str).str.startswith("'").to_numpy(dtype=bool)):
         cells[quoted] = unescaped(cells[quoted])
-    if decimal == ",":
-        for place, cell in enumerate(cells):
-            if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):
-                cells[place] = cell.replace(",", ".")
     return cells
