@@ -25,7 +25,10 @@ class Rule:
 
 
 def _number(words: str, holds: Callable[[float], bool]) -> Rule:
-    return Rule(words, lambda value: isinstance(value, Real) and holds(float(value)))
+    def valid(value: Any) -> bool:
+        return isinstance(value, Real) and not isinstance(value, bool) and holds(float(value))
+
+    return Rule(words, valid)
 
 
 ABOVE_ZERO = _number("a finite number above 0", lambda value: 0 < value < inf)
@@ -38,6 +41,8 @@ COUNT = Rule(
     "a whole number of at least 1",
     lambda value: isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1,
 )
+
+FLAG = Rule("True or False", lambda value: type(value).__name__ == "bool")  # or NumPy's
 
 
 def one_of(*words: str) -> Rule:

@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from gramian.common.parameters import FLAG
 
 Class = TypeVar("Class")
 
@@ -158,3 +160,5 @@ class SolverParameters:
     random_state: Any = None
     progress: Any = False
     device: Any = None
+
+    _rules: ClassVar = {"progress": FLAG}

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramian.bounds import sum_of
 from gramian.common import clock
-from gramian.common.parameters import COUNT, Rule, one_of, or_auto
+from gramian.common.parameters import COUNT, FLAG, Rule, one_of, or_auto
 from gramian.common.warnings import warn
 from gramian.estimators import plotting
 from gramian.estimators.fitting import principal, settle, solve, validated
@@ -44,6 +44,10 @@ LEAST_SECONDS = 1e-3
 """Smallest time limit of a component, or of a starting point, in seconds."""
 
 
+def _is_progress(value: Any) -> bool:
+    return value == "plot" if isinstance(value, str) else FLAG.holds(value)
+
+
 @with_parameters
 class Unfolding(
     SolverParameters, Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
@@ -59,7 +63,8 @@ class Unfolding(
         "n_components": or_auto(COUNT),
         "n_neighbors": COUNT,
         "metric": one_of(*METRICS),
-        "progress": Rule('True, False or "plot"', lambda value: value in (True, False, "plot")),
+        "approximate": FLAG,
+        "progress": Rule('True, False or "plot"', _is_progress),
     }
 
     _whole: ClassVar[bool] = False
@@ -164,7 +169,8 @@ class Unfolding(
         if components >= n:
             distinct = "distinct " if copies.any else ""
             raise ValueError(
-                f"{n} {distinct}samples unfold to at most {n - 1} dimensions, got {components}"
+                f"{n} {distinct}samples unfold to at most {n - 1} dimensions, got "
+                f"n_components={components}"
             )
         k = min(int(self.n_neighbors), n - 1)
         if k > MOST_NEIGHBORS:

@@ -116,7 +116,8 @@ class _Look:
         self.left -= 1
         if self.left > 0:
             return False
-        over = self.gap(image) / (FINAL_GAP_IN_TOLERANCES * self.settings.tol)
+        small = max(FINAL_GAP_IN_TOLERANCES * self.settings.tol, np.finfo(float).eps)
+        over = self.gap(image) / small
         self.left = max(MIN_STEPS_BETWEEN_GAPS, int(STEPS_PER_DECADE * np.log10(max(over, 1.0))))
         return over <= 1.0
 

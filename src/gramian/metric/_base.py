@@ -304,8 +304,6 @@ class MetricLearner(
         init = self._earlier()
         if init is None:
             return None
-        if not hasattr(init, "fit"):
-            raise TypeError(f"init must be a fitted metric learner, got {type(init).__name__}")
         check_is_fitted(init, "components_", msg="init must be a fitted metric learner")
         components = np.asarray(init.components_, dtype=float)
         if components.shape[1] != self.n_features_in_:
@@ -355,6 +353,15 @@ class MetricLearner(
         """Raise ValueError for parameters that are invalid for this number of samples."""
         self._check_parameters()
         self._check_sizes(n_samples)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        init = getattr(self, "init", None)
+        if init is not None and (isinstance(init, type) or not hasattr(init, "fit")):
+            raise TypeError(
+                "init must be a fitted metric learner, or None, got "
+                f"{init.__name__ if isinstance(init, type) else type(init).__name__}"
+            )
 
     def _check_sizes(self, n_samples: int) -> None:
         most = self._most_directions(n_samples)

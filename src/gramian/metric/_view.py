@@ -6,9 +6,9 @@ number of directions (a ridge, a floor, the unit of a weight) count only these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.arrays.dense import eigh, row_signs
 from gramian.arrays.samples import chosen_columns, near_origin, varying_columns
 from gramian.common.memory import check_memory
+from gramian.common.parameters import Rule, or_none
 from gramian.estimators.kernel_functions import (
     check_kernel,
     kernel_values,
@@ -36,6 +37,12 @@ EPS = float(np.finfo(float).eps)
 RESOLVED = 1e-12
 """Smallest ratio of eigenvalues of XᵀX for which its eigenvectors keep the digits of the samples;
 below it the features themselves are used as coordinates."""
+
+KERNEL = Rule(
+    "None, a function of two sample matrices, or the name of a kernel",
+    lambda value: value is None or isinstance(value, str) or callable(value),
+)
+MAPPING = Rule("a dictionary", lambda value: isinstance(value, Mapping))
 
 
 def varying_view(X: Any, *, center: bool) -> Span:
@@ -139,6 +146,8 @@ class KernelMetricLearner(MetricLearner):
 
     kernel: str | Callable[..., Array] | None = None
     kernel_params: dict[str, Any] | None = None
+
+    _rules: ClassVar = {"kernel": KERNEL, "kernel_params": or_none(MAPPING)}
 
     def _view(self, X: Any, *, center: bool = True) -> Span:
         """Samples in the coordinates of the learner: features, or the kernel's span."""

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.common import clock
-from gramian.common.parameters import one_of
+from gramian.common.parameters import FLAG, one_of
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
 from gramian.metric._few_columns import starting_maps
@@ -70,7 +70,10 @@ class KTA(KernelMetricLearner, PartialFit):
 
     center: bool = True
 
-    _rules: ClassVar = {"regularizer": one_of("identity", "frobenius", "trace")}
+    _rules: ClassVar = {
+        "regularizer": one_of("identity", "frobenius", "trace"),
+        "center": FLAG,
+    }
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KTA:
         """Learn the metric from labelled samples.
