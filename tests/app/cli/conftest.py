@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,18 @@ import pytest
 from sklearn.datasets import make_swiss_roll
 
 from gramian.app.cli import main
+from gramian.app.cli.exits import HEARD
 from gramian.kernel import NPKL, RegPCP
 from gramian.metric import AutoMetric
 from tests.app.cli.data import FLOWERS, ratings
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "data"
+
+
+@pytest.fixture(autouse=True)
+def no_interrupt():
+    """Forget Ctrl-C of an earlier test."""
+    HEARD.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +33,7 @@ def few_candidates(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def files(tmp_path_factory):
+def originals(tmp_path_factory):
     """The files that the examples name, and some of our own in their place."""
     folder = tmp_path_factory.mktemp("files")
     shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
@@ -45,10 +53,35 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def models(originals, tmp_path_factory):
+    """A metric of the flowers and a completion of the ratings, fitted once."""
+    folder = tmp_path_factory.mktemp("models")
+    lines = (
+        "metric flowers.csv --label species --method kta --no-verdict --model flowers.gramian",
+        "complete ratings.csv --lam 5 --no-verdict --model ratings.gramian",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for line in lines:
+            command, file, *options = line.split()
+            patch.setattr(sys, "argv", ["gramian", command, str(originals / file), *options])
+            with suppress(SystemExit):
+                main()
+    return folder
+
+
 @pytest.fixture
-def folder(files, tmp_path, monkeypatch):
+def fitted(folder, models):
+    """The folder with both models."""
+    shutil.copytree(models, folder, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def folder(originals, tmp_path, monkeypatch):
     """A new folder with these files, the current directory of the test."""
-    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -67,3 +100,34 @@ def run(monkeypatch, capsys):
         return status, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def machines(folder):
+    """An export with units in its header, dates as they are written at home, and gaps."""
+    rng = np.random.default_rng(0)
+    n = 60
+    when = pd.date_range("2024-01-03", periods=n, freq="7h")
+    frame = pd.DataFrame(
+        {
+            "Machine ID": [f"M-{k:04d}" for k in range(n)],
+            "Measured at": when.strftime("%d.%m.%Y %H:%M"),
+            "Temp (°C)": rng.normal(40, 3, n).round(2),
+            "Pressure [bar]": rng.normal(1, 0.3, n).round(3),
+            "Flow, l/min": rng.normal(300, 60, n).round(1),
+            "State": rng.choice(["ok", "worn"], n),
+        }
+    )
+    frame.to_csv("machines.csv", index=False)
+    return frame
+
+
+@pytest.fixture
+def classes(folder):
+    """Thirty rows of three classes in abc.csv."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=list("ab")).assign(
+        c=["x", "y", "z"] * 10
+    )
+    frame.to_csv("abc.csv", index=False)
+    return frame

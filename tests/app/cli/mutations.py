@@ -86,7 +86,7 @@ def prepared(folder: Path) -> None:
     messy["site"] = ["Gent", "Ulm", None] * 20
     messy.to_excel("messy.xlsx", index=False)
     for line in (
-        "metric sensors.csv --label state --model sensors.gramian --no-verdict",
+        "metric sensors.csv --label state --method kta --model sensors.gramian --no-verdict",
         "complete few.csv --lam 5 --model ratings.gramian --no-verdict",
     ):
         status, said = outcome(line.split())

@@ -7,7 +7,11 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
-from tests.app.cli.test_cli import answer
+import gramian as gm
+from gramian.app.verdict import (
+    edge_errors,
+)
+from tests.app.cli.data import answer
 from tests.slow import slow
 
 QUICK = ("--tol", 0.1, "--no-verdict")
@@ -78,3 +82,44 @@ def test_images_are_shown_under_the_pointer(run, folder):
     for size, words in (("4by3", "HEIGHTxWIDTH"), ("5x3", "5 times 3 is not 12")):
         status, _, err = run(*line, "--images", size)
         assert status == 2 and words in err
+
+
+def test_embed(run, folder):
+    facts = answer(run, "embed", "points.csv", "--out", "places.parquet", "--plot", "places.png",
+                 "--model", "m")  # fmt: skip
+    assert pd.read_parquet("places.parquet").shape == (120, 2)
+    assert (folder / "places.png").read_bytes().startswith(b"\x89PNG")
+    assert sum(facts["variance_kept"]) > 0.5
+    assert run("transform", "points.csv", "--model", "m", "--out", "again.csv")[0] == 0
+    np.testing.assert_allclose(
+        pd.read_csv("again.csv"), pd.read_parquet("places.parquet"), atol=1e-8
+    )
+
+
+def test_embed_notes_variance_that_few_dimensions_lack(run, folder):
+    noise = np.random.default_rng(0).normal(size=(40, 6))
+    pd.DataFrame(noise).to_csv("noise.csv", index=False)
+    assert "--method layout shows" in run("embed", "noise.csv", "--neighbors", 20)[2]
+    line = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0)})
+    line.to_csv("line.csv", index=False)
+    assert "--method layout shows" not in run("embed", "line.csv")[2]
+
+
+def test_embed_selects_the_number_of_dimensions_by_variance(run, folder):
+    facts = answer(run, "embed", "points.csv", "--components", "auto", "--out", "places.csv")
+    assert pd.read_csv("places.csv").shape == (120, len(facts["variance_kept"]))
+    assert sum(facts["variance_kept"]) >= 0.95
+    status, _, err = run("embed", "points.csv", "--components", "some")
+    assert status == 2 and "a number or \"auto\", got 'some'" in err
+
+
+def test_an_embedding_says_how_far_distances_changed(run, folder):
+    facts = answer(run, "embed", "points.csv", "--tol", 0.1)
+    assert "Distances between neighbours change by" in facts["verdict"]
+    assert "(median)" in facts["verdict"] and "(largest)" in facts["verdict"]
+    frame = pd.read_csv("points.csv")
+    frame["x"] *= 1e3
+    frame.to_csv("scales.csv", index=False)
+    assert "kept" not in run("embed", "--help")[1].split("Options")[0]
+    fitted = gm.manifold.MVU(tol=0.1).fit(frame.to_numpy()[:30])
+    assert edge_errors(fitted).shape == (len(fitted.graph_.edges),)

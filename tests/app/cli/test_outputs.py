@@ -7,23 +7,17 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-import gramian as gm
 from gramian.app.cli.app import COMMANDS, gramian
 from gramian.app.cli.outputs import Folder, Output, Writing
 from gramian.common import storage
-from gramian.completion import NuclearCompletion
-from gramian.metric import KTA
-from tests.app.cli.data import FLOWERS, ratings
 from tests.slow import slow, slow_among
 
 LINES = {
-    "metric": "metric flowers.csv --label species --test other.csv",
+    "metric": "metric flowers.csv --label species --method kta --test other.csv",
     "embed": "embed points.csv",
-    "cluster": "cluster points.csv --clusters 2 --must-link same.csv --cannot-link apart.csv",
+    "cluster": "cluster points.csv --clusters 2 --must-link same.csv --cannot-link apart.csv "
+    "--method npkl",
     "complete": "complete ratings.csv",
     "recommend": "recommend alice --model ratings.gramian",
     "transform": "transform new.csv --model flowers.gramian",
@@ -65,23 +59,11 @@ def cases():
 
 
 @pytest.fixture
-def files(folder, models):
+def files(fitted):
     """The inputs, two saved models among them."""
-    for model in models:
-        shutil.copy(model, folder)
     shutil.copy("flowers.csv", "other.csv")
     np.save("W.npy", np.ones((5, 5)))
-    return folder
-
-
-@pytest.fixture(scope="session")
-def models(tmp_path_factory):
-    """A saved metric with its classifier, and a saved completion."""
-    place = tmp_path_factory.mktemp("models")
-    metric = make_pipeline(StandardScaler(), KTA(), KNeighborsClassifier(3))
-    gm.save(metric.fit(FLOWERS.data, FLOWERS.target), place / "flowers.gramian")
-    NuclearCompletion(lam=5.0).fit(ratings()).save(place / "ratings.gramian")
-    return list(place.iterdir())
+    return fitted
 
 
 def refused(run, *arguments):

@@ -26,7 +26,7 @@ def completion(users):
     ratings = [(user, f"film {k}", float(1 + (3 * n + k) % 5)) for n, user in enumerate(users)
                for k in range(8) if (n + k) % 3]  # fmt: skip
     rows, cols, values = (np.array(part, dtype=object) for part in zip(*ratings, strict=True))
-    return NuclearCompletion().fit((rows, cols, values.astype(float)))
+    return NuclearCompletion(lam=4.0).fit((rows, cols, values.astype(float)))
 
 
 SESSIONS = {

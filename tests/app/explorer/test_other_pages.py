@@ -35,7 +35,7 @@ def model():
     stars = np.clip(np.round(3 + rng.normal(size=(60, 3)) @ rng.normal(size=(3, 40))), 1, 5)
     user, film = np.nonzero(rng.random(stars.shape) < 0.4)
     names = np.array([f"film <{k}>" for k in range(40)])
-    return NuclearCompletion(random_state=0).fit((user, names[film], stars[user, film]))
+    return NuclearCompletion(lam=4.0, random_state=0).fit((user, names[film], stars[user, film]))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module", params=[100, slow(1000)])
+@pytest.fixture(scope="module", params=[30, slow(1000)])
 def told(tmp_path_factory, request):
     """What came of each kind; one process, which loads the libraries once, forks for each."""
     folder = str(tmp_path_factory.mktemp("fuzz"))

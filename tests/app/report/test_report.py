@@ -30,7 +30,7 @@ ROLL, ALONG = make_swiss_roll(80, random_state=0)
 
 def ratings():
     rng = np.random.default_rng(0)
-    i, j = np.nonzero(rng.random((30, 20)) < 0.4)
+    i, j = np.nonzero(rng.random((20, 12)) < 0.4)
     return np.array([f"<b>user {k}</b>" for k in i]), j, 1.0 + (i + j) % 5
 
 
@@ -163,7 +163,12 @@ def test_an_estimator_without_steps_has_a_page(tmp_path):
 
 
 def test_a_metric_of_one_direction_is_drawn_in_the_plane(tmp_path):
-    text = KTA(n_components=1).fit(X, NAMES).report(tmp_path / "x.html", X, NAMES).read_text()
+    text = (
+        KTA(lam=1e-3, n_components=1)
+        .fit(X, NAMES)
+        .report(tmp_path / "x.html", X, NAMES)
+        .read_text()
+    )
     assert "after: one direction, a row for each class" in text
     after = text.partition("after: one direction")[2]
     heights = [float(y) for y in re.findall(r"M[\d.]+ ([\d.]+)h0", after)]
