@@ -340,3 +340,40 @@ def test_every_estimator_fits_or_says_what_is_wrong(name, case):
     assert all(np.isfinite(array).all() for array in numbers)
     if hasattr(fitted, "transform") and name not in COMPLETIONS:
         assert np.all(np.isfinite(np.asarray(fitted.transform(samples), dtype=float)))
+
+
+USED = {name: EVERY[name] for name in ("MetricClassifier", "MetricRegressor", "KTA", "NPKL", "MVU")}
+
+
+@pytest.mark.parametrize("name", USED)
+def test_fitted_estimators_reject_odd_samples(name):
+    fitted = clone(USED[name]).fit(WHOLE, Y)
+    use = fitted.predict if "Metric" in name else fitted.transform
+    texts = pd.DataFrame({"a": ["x", "y"], "b": 1.0, "c": 2.0, "d": 3.0})
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=r"text or dates .* in 'a'"):
+        use(texts)
+    with pytest.raises(ValueError, match="X must be an array or a data frame, got NoneType"):
+        use(None)
+    if name != "KTA":  # a linear map
+        with pytest.raises(ValueError, match="entries of X are too large"):
+            use(1e300 * WHOLE)
+
+
+def test_pair_distances_do_not_overflow():
+    model = KTA(lam=0.1).fit(WHOLE, Y)
+    with pytest.raises(ValueError, match="entries of X are too large"):
+        model.pair_distance([[0, 1]], X=1e300 * WHOLE)
+    with pytest.raises(ValueError, match="entries of pairs are too large"):
+        model.pair_distance(1e300 * WHOLE[None, :2])
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "polars"])
+def test_dates_are_not_numbers(form):
+    dates = pd.date_range("2020", periods=18)
+    samples = {
+        "array": np.column_stack([dates, dates]),
+        "frame": pd.DataFrame({"a": dates, "b": np.arange(18.0)}),
+        "polars": pl.DataFrame({"a": pl.Series(dates), "b": np.arange(18.0)}),
+    }[form]
+    with pytest.raises(ValueError, match="dates where numbers belong"):
+        KTA().fit(samples, Y)
