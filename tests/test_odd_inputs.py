@@ -1,17 +1,32 @@
 """Samples and labels in unusual forms: each is read like the plain array, or rejected first."""
 
 import re
+import traceback
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from gramian.kernel import InductiveKernel, KernelKMeans, RegPCP
-from gramian.manifold import ColoredMVU, NeighborLayout, RegMVU
-from gramian.metric import KTA, ClassCollapse, LinearSeparation, MetricClassifier, MetricRegressor
+from gramian import completion, kernel, manifold, metric, spectral
+from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
+from gramian.kernel import NPKL, PCP, AutoKernel, InductiveKernel, KernelKMeans, RegPCP
+from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
+from gramian.metric import (
+    KTA,
+    LMNN,
+    AutoMetric,
+    ClassCollapse,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    MetricClassifier,
+    MetricRegressor,
+    TripletMetric,
+)
 from gramian.spectral import LowRankKernel
 from tests.slow import slow_among
 
@@ -177,3 +192,188 @@ def test_warns_of_a_class_that_is_called_unknown(name, word):
     message = f"'{re.escape(word)}' in y is the name of a class like any other: if it marks"
     with pytest.warns(UserWarning, match=message):
         of(name).fit(X, renamed)
+
+
+# --- every public estimator ------------------------------------------------------------
+
+WHOLE = (8 * X).round()
+"""Samples that all types of numbers below hold exactly."""
+
+EVERY = {
+    "KTA": KTA(),
+    "AutoMetric": AutoMetric(),
+    "LinearSeparation": LinearSeparation(),
+    "ClassCollapse": ClassCollapse(ridge=0.1),
+    "LMNN": LMNN(shrinkage=0.0, n_neighbors=2),
+    "DMLEig": DMLEig(shrinkage=0.0),
+    "LMNNEig": LMNNEig(shrinkage=0.0),
+    "TripletMetric": TripletMetric(shrinkage=0.0),
+    "MetricClassifier": MetricClassifier(metric=KTA(lam=1e-3)),
+    "MetricRegressor": MetricRegressor(),
+    "NPKL": NPKL(shrinkage=0.0, tol=0.01),
+    "PCP": PCP(shrinkage=0.0, tol=0.01),
+    "RegPCP": RegPCP(shrinkage=0.0),
+    "AutoKernel": AutoKernel(shrinkage=0.0, tol=0.01),
+    "InductiveKernel": InductiveKernel(shrinkage=0.0),
+    "KernelKMeans": KernelKMeans(n_clusters=3),
+    "MVU": MVU(tol=0.1),
+    "RegMVU": RegMVU(tol=0.1),
+    "ColoredMVU": ColoredMVU(tol=0.1),
+    "NeighborLayout": NeighborLayout(rounds=1, tol=0.1, random_state=0),
+    "LowRankKernel": LowRankKernel(n_components=3, kernel="linear"),
+    "NuclearCompletion": NuclearCompletion(lam=2.0),
+    "ImplicitCompletion": ImplicitCompletion(lam=2.0),
+    "MMMF": MMMF(lam=2.0),
+}
+SLOW_ESTIMATORS = ("AutoMetric", "AutoKernel", "ColoredMVU", "NeighborLayout", "MMMF")
+COMPLETIONS = ("NuclearCompletion", "ImplicitCompletion", "MMMF")
+
+
+def test_table_has_every_public_estimator():
+    public = {
+        name
+        for module in (completion, kernel, manifold, metric, spectral)
+        for name in module.__all__
+        if isinstance(made := getattr(module, name), type) and issubclass(made, BaseEstimator)
+    }
+    assert public == set(EVERY)
+
+
+def results_of(name, samples, y=Y):
+    """What a fit finds and predicts."""
+    fitted = clone(EVERY[name]).fit(samples, y)
+    if name in COMPLETIONS:
+        pairs = fitted.row_ids_[[0, 1, 0]], fitted.col_ids_[[0, 0, 1]]
+        return np.asarray(fitted.predict(pairs), dtype=float)
+    ways = [way for way in ("transform", "predict") if hasattr(fitted, way)]
+    if hasattr(fitted, "components_"):
+        ways = ["transform"]  # a metric predicts pairs
+    return np.hstack([np.asarray(getattr(fitted, way)(samples)).reshape(18, -1) for way in ways])
+
+
+@cache
+def plain_results(name):
+    return results_of(name, WHOLE + 40.0 if name == "ImplicitCompletion" else WHOLE)
+
+
+def read_only(array):
+    array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+KINDS = {
+    "int8": (lambda A: A.astype(np.int8)),
+    "float16": (lambda A: A.astype(np.float16)),
+    "longdouble": (lambda A: A.astype(np.longdouble)),
+    "big-endian": (lambda A: A.astype(">f8")),
+    "read-only": read_only,
+    "Fortran": np.asfortranarray,
+    "strided": (lambda A: np.repeat(A, 2, axis=0)[::2]),
+    "index": (lambda A: pd.DataFrame(A, columns=list("abcd"), index=[7] * 18)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
+@pytest.mark.parametrize("kind", slow_among(KINDS, "big-endian", "strided"))
+@pytest.mark.parametrize("name", slow_among(list(EVERY), *SLOW_ESTIMATORS))
+def test_every_estimator_reads_all_kinds_of_numbers(name, kind):
+    if kind == "index" and name in COMPLETIONS:
+        pytest.skip("the index of a matrix of ratings holds ids")
+    samples = WHOLE + 40.0 if name == "ImplicitCompletion" else WHOLE
+    found = results_of(name, KINDS[kind](samples))
+    np.testing.assert_allclose(found, plain_results(name), rtol=1e-4, atol=1e-4)
+
+
+DEGENERATE = {
+    "one column": (WHOLE[:, :1], Y),
+    "constant column": (np.column_stack([WHOLE, np.full(18, 3.0)]), Y),
+    "all equal": (np.full((18, 4), 3.0), Y),
+    "all zero": (np.zeros((18, 4)), Y),
+    "booleans": (WHOLE > 0, Y),
+    "repeated rows": (np.repeat(WHOLE[:6], 3, axis=0), Y),
+    "one class": (WHOLE, np.zeros(18, dtype=int)),
+    "classes of one": (WHOLE, np.arange(18)),
+    "truths": (WHOLE, Y > 0),
+    "two rows": (WHOLE[:2], Y[:2]),
+    "one row": (WHOLE[:1], Y[:1]),
+    "no rows": (WHOLE[:0], Y[:0]),
+    "no columns": (WHOLE[:, :0], Y),
+    "1e300": (1e300 * WHOLE, Y),
+    "1e-300": (1e-300 * WHOLE, Y),
+    "subnormal": ((1e-40 * WHOLE).astype(np.float32), Y),
+    "numbers as classes": (WHOLE, X[:, 0]),
+    "short y": (WHOLE, Y[:15]),
+    "no y": (WHOLE, None),
+    "text": (np.full((18, 4), "a"), Y),
+    "None": (None, Y),
+    "name of a file": ("samples.csv", Y),
+    "dictionary": ({"a": WHOLE[:, 0]}, Y),
+    "ragged": ([[1.0, 2.0], [3.0]] * 9, Y),
+    "one dimension": (WHOLE[:, 0], Y),
+    "three dimensions": (WHOLE[None], Y),
+    "dates": (WHOLE.astype("datetime64[s]"), Y),
+    "columns of one name": (pd.DataFrame(WHOLE, columns=list("aabb")), Y),
+    "stored zeros": (
+        sp.csr_array((np.r_[0.0, WHOLE.ravel()[1:]], np.indices((18, 4)).reshape(2, -1))),
+        Y,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore:.*did not converge")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize("name", slow_among(list(EVERY), *SLOW_ESTIMATORS))
+def test_every_estimator_fits_or_says_what_is_wrong(name, case):
+    """Results are finite; an error is raised by a check, not by a computation."""
+    samples, y = DEGENERATE[case]
+    try:
+        fitted = clone(EVERY[name]).fit(samples, y)
+    except (TypeError, ValueError) as refusal:
+        last = traceback.extract_tb(refusal.__traceback__)[-1].filename
+        assert "gramian" in last or "sklearn" in last, f"raised in {last}: {refusal}"
+        assert len(str(refusal)) > 20
+        return
+    arrays = [value for value in vars(fitted).values() if isinstance(value, np.ndarray)]
+    numbers = [array for array in arrays if array.dtype.kind == "f"]
+    assert all(np.isfinite(array).all() for array in numbers)
+    if hasattr(fitted, "transform") and name not in COMPLETIONS:
+        assert np.all(np.isfinite(np.asarray(fitted.transform(samples), dtype=float)))
+
+
+USED = {name: EVERY[name] for name in ("MetricClassifier", "MetricRegressor", "KTA", "NPKL", "MVU")}
+
+
+@pytest.mark.parametrize("name", USED)
+def test_fitted_estimators_reject_odd_samples(name):
+    fitted = clone(USED[name]).fit(WHOLE, Y)
+    use = fitted.predict if "Metric" in name else fitted.transform
+    texts = pd.DataFrame({"a": ["x", "y"], "b": 1.0, "c": 2.0, "d": 3.0})
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=r"text or dates .* in 'a'"):
+        use(texts)
+    with pytest.raises(ValueError, match="X must be an array or a data frame, got NoneType"):
+        use(None)
+    if name != "KTA":  # a linear map
+        with pytest.raises(ValueError, match="entries of X are too large"):
+            use(1e300 * WHOLE)
+
+
+def test_pair_distances_do_not_overflow():
+    model = KTA(lam=0.1).fit(WHOLE, Y)
+    with pytest.raises(ValueError, match="entries of X are too large"):
+        model.pair_distance([[0, 1]], X=1e300 * WHOLE)
+    with pytest.raises(ValueError, match="entries of pairs are too large"):
+        model.pair_distance(1e300 * WHOLE[None, :2])
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "polars"])
+def test_dates_are_not_numbers(form):
+    dates = pd.date_range("2020", periods=18)
+    samples = {
+        "array": np.column_stack([dates, dates]),
+        "frame": pd.DataFrame({"a": dates, "b": np.arange(18.0)}),
+        "polars": pl.DataFrame({"a": pl.Series(dates), "b": np.arange(18.0)}),
+    }[form]
+    with pytest.raises(ValueError, match="dates where numbers belong"):
+        KTA().fit(samples, Y)

@@ -521,3 +521,8 @@ def test_fit_on_the_device_of_the_data_does_not_change_the_parameter(monkeypatch
     assert asked == [(None, "cpu")]
     assert learner.device is None and learner.components_.shape[1] == X.shape[1]
     assert not hasattr(learner, "left_over_")
+
+
+def test_a_folder_is_not_replaced(model, tmp_path):
+    with pytest.raises(IsADirectoryError, match="this is a folder: name a file in it"):
+        gm.load(model).save(tmp_path)

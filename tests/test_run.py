@@ -154,3 +154,10 @@ def test_rejects_a_wrong_iteration_limit_with_and_without_constraints(limit):
 def test_rejects_a_problem_as_an_objective():
     with pytest.raises(TypeError, match=r"expected an objective, got a Problem; pass problem\.obj"):
         gm.Problem(low_rank())
+
+
+def test_rejects_what_is_no_problem_and_no_callback():
+    with pytest.raises(TypeError, match="expected a gramian Problem, got int"):
+        gm.certify(3, np.eye(3))
+    with pytest.raises(TypeError, match="callback must be a function of a State, got int"):
+        gm.minimize(gm.problems.nearest(np.eye(3)), callback=3)

@@ -99,6 +99,15 @@ class Problem:
         return f"{self.name}: {self.displayed}  (order {self.order})"
 
 
+def check_problem(problem: Any) -> None:
+    """Raise TypeError for anything but a problem."""
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"expected a gramian Problem, got {type(problem).__name__}; "
+            "make one with gramian.problems or gramian.Problem(objective)"
+        )
+
+
 def as_factor(factor: ArrayLike, order: int, place: Place = HOST) -> np.ndarray:
     """A validated factor L as a C-contiguous float array of shape (order, r), on a device."""
     if place.is_host or isinstance(factor, np.ndarray):

@@ -55,6 +55,11 @@ class Status(Enum):
         """
         return self in (Status.CONVERGED, Status.LOCAL, Status.SETTLED)
 
+    @property
+    def without_optimum(self) -> bool:
+        """Whether the problem has no optimum, so that F of the last point means nothing."""
+        return self in (Status.INFEASIBLE, Status.UNBOUNDED)
+
 
 @storable
 @dataclass
@@ -159,13 +164,12 @@ class Result:
     @property
     def _found(self) -> str:
         """The certificate, or that there is no optimum to which F could be compared."""
-        if self.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+        if self.status.without_optimum:
             return "there is no optimal value" + ("" if self.ray is None else "; `ray` proves it")
         return str(self.certificate)
 
     def __repr__(self) -> str:
-        none = self.status in (Status.INFEASIBLE, Status.UNBOUNDED)
-        value = "" if none else f", F = {self.value:.6g}"
+        value = "" if self.status.without_optimum else f", F = {self.value:.6g}"
         return f"<Result of {self.problem} by {self.solver}: {self.status.name}{value}>"
 
     def _repr_html_(self) -> str:

@@ -28,7 +28,7 @@ from gramian.methods.columns import compress
 from gramian.methods.referee import Referee
 from gramian.methods.room import place_for
 from gramian.outcome import Outcome, result_of
-from gramian.problem import Problem, as_factor
+from gramian.problem import Problem, as_factor, check_problem
 from gramian.reductions.feature_scaling import feature_scaling
 from gramian.result import History, Result, Status
 from gramian.solvers.arguments import (
@@ -166,11 +166,9 @@ def minimize(
     Result
         Factor, value, status, certificate and history.
     """
-    if not isinstance(problem, Problem):
-        raise TypeError(
-            f"expected a gramian Problem, got {type(problem).__name__}; "
-            "make one with gramian.problems or gramian.Problem(objective)"
-        )
+    check_problem(problem)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a State, got {type(callback).__name__}")
     started = clock.now()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
     settings.state.single = is_single(dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ NAMES_OF_MISSING = frozenset(
 
 NONE_INSTEAD = "replace it by None"
 
+OF_TIME = ("date", "time", "duration")
+"""How the types of columns of dates begin, in pandas and polars."""
+
 BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
 
@@ -67,7 +71,11 @@ def ready(X: Any, name: str = "X") -> Any:
 
 @contextmanager
 def naming_text(X: Any) -> Iterator[None]:
-    """Name the columns of text or dates of a data frame in the error of a failed conversion."""
+    """Name the columns of text or dates of a data frame in the error of a failed conversion.
+
+    Things that are no samples are rejected first: dates, which NumPy converts, and names of files.
+    """
+    refuse_no_samples(X)
     try:
         yield
     except (TypeError, ValueError) as refusal:
@@ -75,12 +83,42 @@ def naming_text(X: Any) -> Iterator[None]:
         found = _text_columns(X) if failed else []
         if not found:
             raise
-        some = ", ".join(map(repr, found[:5])) + (", …" if len(found) > 5 else "")
+        raise _text_error(found) from None
+
+
+def _text_error(columns: list[str]) -> ValueError:
+    some = ", ".join(map(repr, columns[:5])) + (", …" if len(columns) > 5 else "")
+    return ValueError(
+        f"X has text or dates where numbers belong, in {some}: leave columns out with "
+        "X.drop(columns=…), or encode them first (sklearn.preprocessing.OneHotEncoder, "
+        "gramian.encoders.DateEncoder)"
+    )
+
+
+def refuse_no_samples(X: Any) -> None:
+    """Raise ValueError for what is not an array or a frame, and for dates."""
+    if X is None or isinstance(X, str | PurePath | dict | set):
         raise ValueError(
-            f"X has text or dates where numbers belong, in {some}: leave columns out with "
-            "X.drop(columns=…), or encode them first (sklearn.preprocessing.OneHotEncoder, "
-            "gramian.encoders.DateEncoder)"
-        ) from None
+            f"X must be an array or a data frame, got {type(X).__name__}: read a file with "
+            "pandas.read_csv, and make a frame of columns with pandas.DataFrame"
+        )
+    if isinstance(X, list):
+        lengths = {len(row) for row in X if hasattr(row, "__len__") and not isinstance(row, str)}
+        if len(lengths) > 1:
+            raise ValueError(f"rows of X differ in length: from {min(lengths)} to {max(lengths)}")
+    if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
+        raise ValueError(
+            "X has dates where numbers belong: encode them first (gramian.encoders.DateEncoder)"
+        )
+    kinds = getattr(X, "dtypes", None)
+    if kinds is None or not hasattr(X, "columns"):
+        return
+    named = zip(X.columns, kinds, strict=True)
+    if dates := [str(name) for name, kind in named if str(kind).lower().startswith(OF_TIME)]:
+        raise _text_error(dates)
+    if hasattr(X, "iloc") and not X.columns.is_unique:
+        some = ", ".join(map(repr, X.columns[X.columns.duplicated()].unique()[:5]))
+        raise ValueError(f"columns of X have the same name, {some}: rename or remove them")
 
 
 def _text_columns(X: Any) -> list[str]:

@@ -10,6 +10,7 @@ limited by `Reading`.
 
 from __future__ import annotations
 
+import errno
 import glob
 import io
 import json
@@ -139,6 +140,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """
     target = Path(os.path.realpath(path))
     partial: Path | None = None
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder: name a file in it", str(path))
     try:
         remove_abandoned(path)
         partial, file = _new_partial(target)

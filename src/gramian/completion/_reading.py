@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from gramian.arrays.cpu import counting_sort, index_array
-from gramian.arrays.samples import check_size, is_missing, real_numbers, refuse_masked
+from gramian.arrays.samples import (
+    check_size,
+    is_missing,
+    real_numbers,
+    refuse_masked,
+    refuse_no_samples,
+)
 from gramian.common.storage import storable
 from gramian.common.warnings import warn
 from gramian.completion._ratings import Ids, Ratings, joined
@@ -173,6 +179,7 @@ def read(estimator: Any, X: Any, weights: Any = None, *, reset: bool = True) -> 
     """The ratings given to an estimator; a matrix is validated as scikit-learn does."""
     if not has_own_ids(X):
         if reset:
+            refuse_no_samples(X)
             _refuse_text(X)
         X = validate_data(
             estimator, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
@@ -201,6 +208,7 @@ def is_log(X: Any) -> bool:
         return len(X) == 2
     if is_table(X):
         return X.shape[1] == 2 and all(kind.kind not in "fc" for kind in X.dtypes)
+    refuse_no_samples(X)
     if sp.issparse(X) or np.ndim(X) != 2:
         return False
     table = np.asarray(X)

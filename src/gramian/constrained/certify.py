@@ -13,7 +13,7 @@ from gramian.certificate import Certificate
 from gramian.constrained.dual import Repair
 from gramian.constrained.model import Model
 from gramian.objectives import LowerBound
-from gramian.problem import Problem, as_factor
+from gramian.problem import Problem, as_factor, check_problem
 from gramian.proofs import PATIENCE
 from gramian.reductions.feature_scaling import feature_scaling
 
@@ -52,6 +52,7 @@ def certify(
     time_limit : float
         Approximate time limit of a proof, in seconds.
     """
+    check_problem(problem)
     if not problem.constraints:
         return unconstrained.certify(problem, factor, dual=dual, tol=tol, time_limit=time_limit)
     scaling = feature_scaling(Model.of(problem).problem)

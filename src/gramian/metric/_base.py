@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from gramian.arrays.dense import eigh, first_largest, row_signs
 from gramian.arrays.samples import (
+    SINGLE,
     chosen_rows,
     naming_text,
     ready,
@@ -208,7 +209,8 @@ class MetricLearner(
         if X is not None:
             refuse_masked(X, "X")
             given = numbered(given, row_names(X), NAMES[width])
-            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            with naming_text(X):
+                X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
             self._sweeps = sweeps_for(X)
             return tuples(given, ready(X), width)
         samples, indices = tuples(given, None, width)
@@ -396,14 +398,19 @@ class MetricLearner(
         """
         check_is_fitted(self)
         refuse_masked(X, "X")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        kinds = [np.float64, np.float32]
+        with naming_text(X):
+            X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
         return self._mapped(X)
 
     def _mapping(self) -> Callable[[Any], Array]:
         """The map of samples to the space where the metric is Euclidean."""
         directions = self.components_.T
+        size = float(np.abs(directions).max(initial=0.0))
 
         def mapped(X: Any) -> Array:
+            if X.dtype == np.float32 and not 1 / SINGLE < size < SINGLE:
+                return np.asarray(X.astype(float) @ directions).astype(X.dtype)
             return np.asarray(X @ directions.astype(X.dtype, copy=False))
 
         return mapped

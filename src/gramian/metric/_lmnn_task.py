@@ -121,7 +121,8 @@ class LMNNTask:
             push = count - 2 * scale * sums[count] + scale**2 * squares[count]
             return scale * pull + self.lam * push
 
-        typical = -float(np.log(max(float(np.median(np.abs(margins))), 1e-300)))
+        sizes = np.abs(margins[margins != 0])
+        typical = -float(np.log(np.median(sizes))) if sizes.size else 0.0
         ends = typical - WIDEST, typical + WIDEST
         best = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": SCALED})
         return np.exp(0.5 * best.x) * factor, float(best.fun)

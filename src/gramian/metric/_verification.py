@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramian.arrays.errstate import OwnErrstate, under_own_errstate
-from gramian.arrays.samples import refuse_masked
+from gramian.arrays.samples import check_size, refuse_masked
 from gramian.estimators.row_names import numbered, row_names
 from gramian.maps import PairDistances
 from gramian.metric._input import blocks, marks, tuples, vectors
@@ -52,11 +52,13 @@ class Verification(OwnErrstate):
             refuse_masked(X, "X")
             pairs = numbered(pairs, row_names(X), "pairs")
             X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            check_size(X, "X", least=0.0)
             self._check_width(X.shape[1], "X")
             X, indices = tuples(pairs, X, 2)
             Z = self._mapped(X)
             return np.sqrt(np.maximum(PairDistances(indices, Z.shape[0]).bilinear(Z, Z), 0.0))
         points = vectors(pairs, 2)
+        check_size(points, "pairs", least=0.0)
         self._check_width(points.shape[2], "pairs")
         found = np.empty(points.shape[0])
         for rows in blocks(points.shape[0], 2 * points.shape[2]):

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian.arrays.samples import refuse_masked
+from gramian.arrays.samples import check_size, naming_text, refuse_masked
 from gramian.certificate import Certificate
 from gramian.common.parameters import COUNT, one_of
 from gramian.estimators.parameters import with_parameters
@@ -134,7 +134,9 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         refuse_masked(X, "X")
         kinds = [np.float64, np.float32]
-        validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
+        with naming_text(X):
+            samples = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
+        check_size(samples, "X", least=0.0)
         return self._of_metric(X)
 
     def _of_metric(self, X: Any) -> Array:

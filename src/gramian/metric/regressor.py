@@ -146,7 +146,9 @@ class MetricRegressor(
         """Map samples to Lᵀx, where Euclidean distance is the learned metric."""
         check_is_fitted(self)
         refuse_masked(X, "X")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        with naming_text(X):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        check_size(X, "X", least=0.0)
         return np.asarray(X @ self.components_.T)
 
     def predict(self, X: Any) -> Array:
