@@ -339,3 +339,15 @@ def test_counts_of_zero_are_left_out(run, folder):
     status, out, err = run(*line, "--json")
     assert status == 0 and "with a count of 0 left out" in err
     assert json.loads(out)["ratings"] == (ratings()["rating"] // 2 % 2 == 1).sum()
+
+
+def test_columns_with_other_names_of_the_same_meaning_are_found(run, fitted):
+    frame = ratings().rename(columns={"user": "userId", "item": "movieId", "rating": "stars"})
+    frame.to_csv("other.csv", index=False)
+    status, _, err = run("predict", "other.csv", "--model", "ratings.gramian", "--out", "p.csv")
+    assert status == 0 and "userId, movieId of other.csv are taken for user, item" in err
+    found = answer(run, "evaluate", "other.csv", "--model", "ratings.gramian")
+    plain = answer(run, "evaluate", "ratings.csv", "--model", "ratings.gramian")
+    assert found["rmse"] == plain["rmse"]
+    said = refused(run, "recommend", "alice,bob", "--model", "ratings.gramian")
+    assert said.endswith("separate users by blanks: alice bob")
