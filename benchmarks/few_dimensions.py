@@ -2,7 +2,8 @@
 
 `ClassCollapse` with its defaults against PCA, LDA and NCA of scikit-learn and supervised UMAP, on
 the same splits; beside them the other metric learners with `n_components`, which solve for this
-number of columns, and `NeighborLayout` with classes, which like UMAP is not a linear map.
+number of columns, and two maps that are not linear, as UMAP's: `ClassCollapse` with a Gaussian
+kernel and `NeighborLayout` with classes.
 """
 
 import time
@@ -55,6 +56,7 @@ ROUNDING = 1e-9
 
 METHODS: dict[str, Callable[[int], Any]] = {
     "ClassCollapse": lambda k: ClassCollapse(n_components=k),
+    "ClassCollapse, rbf": lambda k: ClassCollapse(n_components=k, kernel="rbf"),
     "NCA": lambda k: NeighborhoodComponentsAnalysis(k, random_state=0),
     "LDA": lambda k: LinearDiscriminantAnalysis(),
     "PCA": lambda k: PCA(k, random_state=0),

@@ -209,16 +209,16 @@ def _top_eigen(_: Path | None) -> Made:
 
 CASES: dict[str, tuple[Callable[[Path | None], Made], float | None]] = {
     "completion_100k": (_movielens("movielens_100k", "auto"), None),
-    "completion_1m": (_movielens("movielens_1m", 18.0), 3.0),
+    "completion_1m": (_movielens("movielens_1m", 18.0), 0.6),
     "completion_1m_path": (_movielens("movielens_1m", "auto"), 12.0),
     "completion_10m": (_planted((69_878, 10_677), 10_000_000, 1e-3), 30.0),
-    "completion_100m": (_planted((480_189, 17_770), 100_000_000, 1e-2), 180.0),
-    "kta_mnist": (_plain(_fits.metric("KTA", "mnist")), 0.8),
-    "lmnn_mnist": (_plain(_fits.metric("LMNN", "mnist"), "PCA 100", tol=1e-3), 10.0),
-    "dml_eig_usps": (_plain(_fits.metric("DMLEig", "usps")), 1.0),
-    "npkl_a9a": (_npkl_a9a, 3.0),
+    "completion_100m": (_planted((480_189, 17_770), 100_000_000, 1e-2), 30.0),
+    "kta_mnist": (_plain(_fits.metric("KTA", "mnist")), 0.25),
+    "lmnn_mnist": (_plain(_fits.metric("LMNN", "mnist"), "PCA 100", tol=1e-3), 0.7),
+    "dml_eig_usps": (_plain(_fits.metric("DMLEig", "usps")), 0.3),
+    "npkl_a9a": (_npkl_a9a, 1.2),
     "npkl_million": (_npkl_million, 90.0),
-    "mvu_10000": (_plain(_fits.unfolding(10_000), tol=1e-3), 20.0),
+    "mvu_10000": (_plain(_fits.unfolding(10_000), tol=1e-3), 4.0),
     "top_eigen_20000": (_top_eigen, None),
 }
 

@@ -371,7 +371,7 @@ def test_missing_data_names_the_set_and_the_option(data, monkeypatch):
     for folder in (None, data):
         with pytest.raises(DataMissingError, match=r"'usps'.*set GRAMIAN_DATA"):
             load_set("usps", folder)
-    with pytest.raises(DataMissingError, match=r"'usps'.*which is no folder"):
+    with pytest.raises(DataMissingError, match=r"'usps'.*is not a folder"):
         load_set("usps", data / "absent")
     with pytest.raises(ValueError, match="'stars' has ratings"):
         load_set("stars", data)

@@ -265,6 +265,29 @@ def test_names_of_columns_are_looked_up_in_linear_time(tmp_path):
     assert seconds(20_000) < 30 * max(seconds(2_000), 0.01)
 
 
+@pytest.mark.parametrize(
+    ("degree", "width", "message"),
+    [(10**6, 10, "degree of at most"), (2, 10**9, "more memory"), ([1, 10**9], 3, "at most")],
+)
+def test_polynomials_of_any_size_are_refused(degree, width, message, tmp_path):
+    options = {"dict": [["degree", {"tuple": degree} if isinstance(degree, list) else degree]]}
+    powers = class_of(
+        "sklearn.preprocessing.PolynomialFeatures", options=options, width=width, names=None
+    )
+    refused(model_file(tmp_path / "m", pipeline(powers)), message)
+
+
+def test_words_are_strings(tmp_path):
+    counts = class_of(
+        "sklearn.feature_extraction.CountVectorizer",
+        options={"dict": []},
+        words=[1, 2],
+        fixed=False,
+        weights=None,
+    )
+    refused(model_file(tmp_path / "m", pipeline(counts)), "are not a list of strings")
+
+
 def test_an_imputer_of_many_columns_is_quick(tmp_path):
     """A naive reader would compute the mode of each column: 86 s for 165 kB."""
     count = 150_000

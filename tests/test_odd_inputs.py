@@ -1,5 +1,7 @@
 """Samples and labels in unusual forms: each is read like the plain array, or rejected first."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -35,6 +37,9 @@ ESTIMATORS = {
 IGNORES_TARGETS = ("RegMVU",)
 KNOWS_GAPS = ("RegPCP", "InductiveKernel", "NeighborLayout")
 FROM_CLASSES = [name for name in ESTIMATORS if name not in ("KernelKMeans", "LowRankKernel")]
+CLASS_LEARNERS = [
+    name for name in FROM_CLASSES if name not in ("MetricRegressor", *IGNORES_TARGETS)
+]
 DENSE_ONLY = ("MetricRegressor",)
 OF_ANY_SCALE = ("ClassCollapse", "InductiveKernel", "KernelKMeans", "RegPCP", "RegMVU")
 
@@ -163,3 +168,12 @@ def test_regressor_rejects_targets_that_are_no_numbers(y):
 def test_colored_unfolding_takes_sparse_columns():
     dense = found_by("ColoredMVU", X, np.eye(3)[Y])
     np.testing.assert_array_equal(found_by("ColoredMVU", X, sp.csr_array(np.eye(3)[Y])), dense)
+
+
+@pytest.mark.parametrize("word", ["unknown", "NaN", " ? "])
+@pytest.mark.parametrize("name", slow_among(CLASS_LEARNERS, "ColoredMVU", "NeighborLayout"))
+def test_warns_of_a_class_that_is_called_unknown(name, word):
+    renamed = np.where(np.arange(18) < 6, word, NAMES)
+    message = f"'{re.escape(word)}' in y is the name of a class like any other: if it marks"
+    with pytest.warns(UserWarning, match=message):
+        of(name).fit(X, renamed)

@@ -19,14 +19,28 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris, load_wine, make_swiss_roll
-from sklearn.decomposition import PCA, FastICA
+from sklearn.decomposition import PCA, FastICA, TruncatedSVD
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
+    Binarizer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
     MinMaxScaler,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
     RobustScaler,
     StandardScaler,
 )
@@ -151,8 +165,40 @@ def test_round_trip_of_pipeline(tmp_path):
 
 def test_rejects_pipeline_with_unknown_step(tmp_path):
     model = make_pipeline(FastICA(2, random_state=0), KTA()).fit(IRIS, CLASSES)
-    with pytest.raises(StoredFileError, match="of type FastICA"):
+    with pytest.raises(
+        StoredFileError, match=r"of type FastICA, .* Binarizer, .* VarianceThreshold"
+    ):
         gm.save(model, tmp_path / "model")
+
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "far", "from", "home", "in", "a", "big", "house"]
+TEXTS = [" ".join(np.random.default_rng(k).choice(WORDS, 8)) for k in range(len(IRIS))]
+STEPS = {
+    "scaled": [MaxAbsScaler(), Normalizer(), VarianceThreshold(1e-9)],
+    "quantiles": [QuantileTransformer(n_quantiles=10), Binarizer(threshold=0.5)],
+    "powers": [PowerTransformer(), PolynomialFeatures((1, 2), interaction_only=True)],
+    "bins": [KBinsDiscretizer(3, strategy="uniform"), TruncatedSVD(3, random_state=0)],
+    "union": [make_union(StandardScaler(), PCA(2))],
+    "tf-idf": [TfidfVectorizer(ngram_range=(1, 2), stop_words="english"), TruncatedSVD(3)],
+    "frequencies": [TfidfVectorizer(use_idf=False, dtype=np.float32)],
+    "counts": [CountVectorizer(vocabulary=["house", "cat", "dog"]), TfidfTransformer()],
+    "hashes": [HashingVectorizer(n_features=64)],
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_round_trip_of_steps(name, tmp_path):
+    text = name in ("tf-idf", "frequencies", "counts", "hashes")
+    samples = TEXTS if text else pd.DataFrame(IRIS, columns=list("abcd"))
+    model = make_pipeline(*STEPS[name], KTA(lam=0.1)).fit(samples, CLASSES)
+    gm.save(model, tmp_path / "model")
+    loaded = gm.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(samples), model.transform(samples))
+    for before, after in zip(model.steps, loaded.steps, strict=True):
+        assert vars(before[1]).keys() - {"_fit_svd_solver"} == vars(after[1]).keys()
+    if name != "hashes":
+        names = model[:-1].get_feature_names_out()
+        assert loaded[:-1].get_feature_names_out().tolist() == names.tolist()
 
 
 def test_the_file_is_a_zip_of_arrays_and_json(tmp_path):

@@ -146,7 +146,9 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as missing:
             if missing.name != f"gramian.{name}":
                 raise
-    raise AttributeError(f"module 'gramian' has no attribute {name!r}")
+    near = import_module("difflib").get_close_matches(name, __all__, n=2)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise AttributeError(f"module 'gramian' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.places import as_double, host, inner
 from gramian.certificate import ZERO, Certificate, relative
 from gramian.objectives import LowerBound, SymmetricOperator
+from gramian.objectives.convexity import not_convex
 from gramian.objectives.pencil import edge_bounds
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
@@ -202,7 +203,19 @@ def certify(
     _check_trace(problem, L)
     image = problem.objective.image(L)
     w = None if dual is None else _checked_dual(problem, image, dual)
-    return proved_certificate(problem, image, w, tol=tol, seconds=time_limit)[0]
+    found = proved_certificate(problem, image, w, tol=tol, seconds=time_limit)[0]
+    return without_convexity(problem, host(L), found)
+
+
+def without_convexity(problem: Problem, L: Any, certificate: Certificate) -> Certificate:
+    """The certificate, without its bound if a loss of the user is found not to be convex."""
+    if certificate.gap is None or certificate.method == LEAST_TERMS:
+        return certificate
+    part = not_convex(problem.objective, L)
+    if not part:
+        return certificate
+    reason = f"none: {part} is not convex"
+    return replace(certificate, gap=None, relative_gap=None, method=reason, proof="", miss=0.0)
 
 
 def _checked_dual(problem: Problem, image: Any, dual: ArrayLike) -> Any:

@@ -96,12 +96,12 @@ class Certificate:
         return replace(self, value=value, trace=trace, gap=gap, relative_gap=share)
 
     def __str__(self) -> str:
+        held = f", violation {self.violation:.1e}" if self.violation else ""
         if self.gap is None:
             return (
                 f"F = {self.value:.8g}, no bound on the gap is known here{self._reason()} "
-                f"(λ_min {self.lambda_min:.2e}, complementarity {self.complementarity:.2e})"
+                f"(λ_min {self.lambda_min:.2e}, complementarity {self.complementarity:.2e}){held}"
             )
-        held = f", violation {self.violation:.1e}" if self.violation else ""
         sure = "" if self.proved else f", estimated ({self._chance()})"
         return (
             f"F = {self.value:.8g}, at most {self.gap:.2e} ({_relative(self.relative_gap)}) "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.bounds import CONTRADICTION, VALUE_ROUNDING
+from gramian.bounds import CONTRADICTION, VALUE_ROUNDING, without_convexity
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.common.warnings import warn
@@ -83,6 +83,11 @@ def _name(problem: Problem | str) -> str:
 def _consistent(problem: Problem | str, outcome: Outcome, tol: float) -> Outcome:
     """Return the outcome; if it is inconsistent, warn and lower its status."""
     fault = _fault(problem, outcome, tol)
+    if fault is None and not isinstance(problem, str) and isinstance(outcome.factor, np.ndarray):
+        found = without_convexity(problem, outcome.factor, outcome.certificate)
+        if found is not outcome.certificate:
+            outcome = replace(outcome, certificate=found, dual=None)
+            fault = f"{found.method.removeprefix('none: ')}, so no lower bound on F holds"
     if fault is None:
         return outcome
     warn(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.places import HOST, Place, host
 from gramian.common import html
+from gramian.common.parameters import check_made
 from gramian.domains import Domain, PSDCone
 from gramian.linear_constraints import Constraint, Constraints
 from gramian.objectives import Objective
@@ -39,7 +40,11 @@ class Problem:
     def __post_init__(self) -> None:
         if isinstance(self.objective, Problem):
             raise TypeError("expected an objective, got a Problem; pass problem.objective")
+        check_made(self.objective, "pair_image", "objective", "one of gramian.objectives")
+        check_made(self.domain, "project_eigenvalues", "domain", "a PSDCone() or Spectrahedron(τ)")
         given = self.constraints
+        if isinstance(given, type):
+            check_made(given, "", "constraints", "")
         constraints = (given,) if isinstance(given, Constraint) else tuple(given)
         for k, constraint in enumerate(constraints):
             if not isinstance(constraint, Constraint):

@@ -156,16 +156,23 @@ class Result:
             return {}
         return {"violation": self.certificate.violation, "dimacs": list(self.dimacs)}
 
+    @property
+    def _found(self) -> str:
+        """The certificate, or that there is no optimum to which F could be compared."""
+        if self.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            return "there is no optimal value" + ("" if self.ray is None else "; `ray` proves it")
+        return str(self.certificate)
+
     def __repr__(self) -> str:
-        return (
-            f"<Result of {self.problem} by {self.solver}: {self.status.name}, F = {self.value:.6g}>"
-        )
+        none = self.status in (Status.INFEASIBLE, Status.UNBOUNDED)
+        value = "" if none else f", F = {self.value:.6g}"
+        return f"<Result of {self.problem} by {self.solver}: {self.status.name}{value}>"
 
     def _repr_html_(self) -> str:
         """HTML for notebooks."""
         shown = {
             "how it ended": self._ended(),
-            "certificate": str(self.certificate),
+            "certificate": self._found,
             "methods that ran": " → ".join(self.route),
             "rank of M": self.rank,
             "iterations": self.iterations,
@@ -180,6 +187,6 @@ class Result:
         went = "" if self.route in ((), (self.solver,)) else f" ({' → '.join(self.route)})"
         return (
             f"{self.problem} by {self.solver}{went}: {self._ended()}\n"
-            f"  {self.certificate}\n"
+            f"  {self._found}\n"
             f"  rank {self.rank}, {self.iterations} iterations, {self.seconds:.3g} s"
         )

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 
-import numba
 import numpy as np
 import pytest
 
@@ -213,24 +212,6 @@ def test_import_does_not_import_numba():
     subprocess.run(
         [sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": path}
     )
-
-
-def test_kernels_compile_without_a_writable_cache(monkeypatch):
-    from gramian.arrays import _kernels
-
-    njit = numba.njit
-
-    def njit_without_cache(*args, cache=False, **options):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(*args, **options)
-
-    monkeypatch.setattr(numba, "njit", njit_without_cache)
-
-    def double(x: float) -> float:
-        return 2 * x
-
-    assert _kernels.compiled(double)(3.0) == 6.0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

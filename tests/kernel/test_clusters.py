@@ -8,11 +8,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gramian.constraints import random_pairs
 from gramian.graph import smoothest
 from gramian.kernel import NPKL, PCP, InductiveKernel, RegPCP
-from gramian.kernel._clusters import linked_clusters, share_met
+from gramian.kernel._clusters import k_means, linked_clusters, share_met
 from gramian.kernel._links import gather
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -214,3 +215,21 @@ def test_with_full_shrinkage_the_inductive_kernel_is_the_given_one():
     np.testing.assert_allclose(found / found[0, 0], K, atol=1e-6)
     with pytest.raises(ValueError, match="shrinkage must be"):
         InductiveKernel(shrinkage=-1).fit(IRIS, SPECIES)
+
+
+def test_small_k_means_uses_one_thread():
+    used = []
+
+    class Probe(KMeans):
+        def fit(self, X, y=None, sample_weight=None):
+            used.extend(lib["num_threads"] for lib in openmp_pools())
+            return super().fit(X, y, sample_weight)
+
+    with threadpool_limits(2, user_api="openmp"):
+        k_means(Probe(2, n_init=1), np.random.default_rng(0).random((50, 3)))
+        assert {lib["num_threads"] for lib in openmp_pools()} == {2}
+    assert set(used) == {1}
+
+
+def openmp_pools() -> list[dict]:
+    return [lib for lib in threadpool_info() if lib["user_api"] == "openmp"]

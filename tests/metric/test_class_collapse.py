@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_wine
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+from sklearn.datasets import load_digits, load_wine, make_circles, make_moons
+from sklearn.decomposition import KernelPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
@@ -165,3 +169,89 @@ def test_interrupt_keeps_a_map(at, ridge, monkeypatch):
         fitted = ClassCollapse(n_components=2, ridge=ridge).fit(WINE, KINDS)
     assert fitted.result_.status is gm.Status.INTERRUPTED
     assert np.all(np.isfinite(fitted.transform(WINE))) and fitted.components_.shape == (2, 13)
+
+
+def curved(make):
+    """Two curved classes in the plane, and two features of noise."""
+    plane, y = make(120, noise=0.05, random_state=0)
+    noise = np.random.default_rng(0).normal(scale=0.3, size=(120, 2))
+    return np.hstack([plane, noise]), y
+
+
+@pytest.mark.parametrize("make", [lambda *a, **k: make_circles(*a, factor=0.5, **k), make_moons])
+def test_a_kernel_separates_curved_classes_in_two_dimensions(make):
+    X, y = curved(make)
+    train, test = slice(0, None, 2), slice(1, None, 2)
+    right = []
+    for kernel in (None, "rbf"):
+        fitted = ClassCollapse(n_components=2, kernel=kernel).fit(X[train], y[train])
+        nearest = NearestCentroid().fit(fitted.transform(X[train]), y[train])
+        right.append(nearest.score(fitted.transform(X[test]), y[test]))
+    assert right[0] < 0.9 and right[1] > 0.95
+
+
+@pytest.mark.parametrize("k", [2, None])
+@pytest.mark.parametrize("step", [3, 16], ids=["tall", "wide"])
+def test_a_linear_kernel_gives_the_metric_of_features(k, step):
+    X, y = WINE[::step], KINDS[::step]
+    plain, kernel = (
+        ClassCollapse(n_components=k, kernel=kernel, ridge=0.1).fit(X, y)
+        for kernel in (None, "linear")
+    )
+    expected = pdist(plain.transform(WINE))
+    assert pdist(kernel.transform(WINE)) == pytest.approx(expected, abs=1e-3 * expected.max())
+    assert not hasattr(kernel, "components_") and kernel.dual_components_.shape[1] == len(y)
+
+
+def test_a_kernel_map_depends_neither_on_order_nor_names_nor_form():
+    order = np.random.default_rng(0).permutation(60)
+    X, y = WINE[::3], KINDS[::3]
+    plain = ClassCollapse(n_components=2, kernel="rbf").fit(X, y)
+    renamed = np.array(["b", "c", "a"])[y]
+    other = ClassCollapse(n_components=2, kernel="rbf").fit(sp.csr_array(X[order]), renamed[order])
+    assert other.ridge_ == plain.ridge_
+    expected = plain.transform(WINE)
+    assert other.transform(sp.csr_array(WINE)) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("k", [1, None])
+def test_the_certificate_of_a_kernel_bounds_an_optimum_found_otherwise(k):
+    """Kernel principal components, and SciPy's L-BFGS on a factor of full rank."""
+    X, y = WINE[::9], KINDS[::9]
+    fitted = ClassCollapse(n_components=k, kernel="rbf", targets="uniform", ridge=0.1).fit(X, y)
+    gamma = 1.0 / np.sum(np.var(X, axis=0))
+    Z = KernelPCA(len(y) - 1, kernel="rbf", gamma=gamma).fit_transform(X)
+    gaps = Z[:, None] - Z
+    same = (y[:, None] == y) & ~np.eye(len(y), dtype=bool)
+    q = same / same.sum(axis=1, keepdims=True)
+    pull = 0.1 * np.einsum("ij,ijk,ijk", q, gaps, gaps) / Z.shape[1]
+
+    def objective(entries):
+        L = entries.reshape(Z.shape[1], -1)
+        squares = np.sum(((Z @ L)[:, None] - Z @ L) ** 2, axis=2)
+        shares = np.exp(-squares) * ~np.eye(len(y), dtype=bool)
+        sums = shares.sum(axis=1, keepdims=True)
+        w = q - shares / sums
+        w = w + w.T
+        gradient = 2.0 * (Z.T @ (np.diag(w.sum(axis=1)) - w) @ (Z @ L) + pull * L)
+        value = np.sum(q * squares) + np.sum(np.log(sums)) + pull * np.sum(L * L)
+        return value, gradient.ravel()
+
+    start = np.eye(Z.shape[1]).ravel()
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 3000})
+    certificate = fitted.certificate_
+    assert certificate.lower_bound <= found.fun * (1 + 1e-9)
+    assert found.fun <= certificate.value + 1e-6 * abs(found.fun)
+    if k is None:
+        assert certificate.relative_gap <= 1e-3
+        assert certificate.value == pytest.approx(found.fun, rel=1e-3)
+
+
+def test_a_kernel_map_starts_from_init_and_is_updated():
+    first = ClassCollapse(n_components=2, kernel="rbf", ridge=0.1).update(WINE[::4], KINDS[::4])
+    later = first.update(WINE[1::4], KINDS[1::4])
+    whole = ClassCollapse(n_components=2, kernel="rbf", ridge=0.1, init=later)
+    whole.fit(later.seen_["X"], later.seen_["y"])
+    assert whole.certificate_.value <= later.certificate_.value * (1 + 1e-3)
+    with pytest.raises(ValueError, match="init must be fitted with one too"):
+        ClassCollapse(kernel="rbf", init=ClassCollapse(ridge=0.1).fit(WINE, KINDS)).fit(WINE, KINDS)

@@ -11,11 +11,10 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gramian.metric import KTA, DMLEig
+from gramian.metric import KTA, ClassCollapse, DMLEig
 from tests.slow import slow
 
 LEARNERS = (DMLEig, KTA)
-EVERY_LEARNER = pytest.mark.parametrize("learner", LEARNERS)
 KTA_FIRST = pytest.mark.parametrize("learner", [slow(DMLEig), KTA])
 
 X, Y = load_wine(return_X_y=True)
@@ -171,7 +170,7 @@ def test_more_directions_than_features_may_be_asked_for():
         KTA(kernel="rbf", n_components=200).fit(X, Y)
 
 
-@EVERY_LEARNER
+@pytest.mark.parametrize("learner", [*LEARNERS, ClassCollapse])
 def test_kernels_that_make_no_sense_are_refused(learner, monkeypatch):
     with pytest.raises(ValueError, match="kernel must be None, a function"):
         learner(kernel="round").fit(X, Y)

@@ -310,7 +310,7 @@ BAD_PAIRS = {
     "words": (PAIRS, np.where(SAME == 1, "yes", "no"), "same must be booleans, or"),
     "too few marks": (PAIRS, SAME[:-1], "one entry for each of 900 pairs"),
     "none": (np.empty((0, 2), dtype=int), np.empty(0), "there are no pairs"),
-    "floats": (PAIRS.astype(float), SAME, "must be whole numbers"),
+    "floats": (PAIRS + 0.5, SAME, "pairs must be integers"),
     "three columns": (TRIPLETS, np.ones(len(TRIPLETS)), r"shape \(n_pairs, 2\)"),
 }
 

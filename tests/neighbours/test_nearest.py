@@ -221,19 +221,6 @@ def test_large_searches_are_compiled(monkeypatch):
         assert len(asked) == count
 
 
-def test_is_compiled(tmp_path, monkeypatch):
-    kernels = import_module("gramian.arrays._kernels")
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
-
-    @kernels.compiled
-    def unused(x):
-        return x + 1
-
-    assert not kernels.is_compiled(unused)
-    assert unused(1.0) == 2.0
-    assert kernels.is_compiled(unused)
-
-
 @pytest.mark.parametrize(("scale", "fault"), [(1e155, "overflow"), (1e-170, "vanish")])
 def test_rejects_samples_whose_squares_overflow_or_vanish(scale, fault):
     samples = scale * np.random.default_rng(0).standard_normal((60, 3))

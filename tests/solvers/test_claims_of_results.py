@@ -1,5 +1,7 @@
 """What every result must keep, on data of extreme scales."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,19 @@ def test_a_sum_of_terms_above_zero_has_no_value_below(solver, seed):
     again, small = problem.value(result.factor), 1e-12 * problem.scale
     assert again == pytest.approx(result.value, rel=1e-9, abs=small)
     assert result.value <= problem.scale * (1 + 1e-8)
+
+
+def test_no_value_is_shown_where_there_is_no_optimum():
+    apart = gm.minimize(problems.sdp(np.eye(2), [np.diag([1.0, 0.0])], [-1.0]))
+    assert repr(apart) == "<Result of sdp by auto: INFEASIBLE>"
+    falling = gm.minimize(problems.sdp(-np.eye(2), [np.diag([1.0, 0.0])], [1.0]))
+    assert repr(falling) == "<Result of sdp by auto: UNBOUNDED>"
+    for found in (apart, falling):
+        for shown in (str(found), found._repr_html_()):
+            assert "there is no optimal value; `ray` proves it" in shown and "F = " not in shown
+
+
+def test_violation_is_shown_without_a_bound():
+    problem = problems.sdp(np.eye(2), [np.diag([1.0, 0.0])], [1.0])
+    certificate = replace(gm.minimize(problem).certificate, gap=None, violation=0.25)
+    assert str(certificate).endswith(", violation 2.5e-01")

@@ -344,6 +344,8 @@ BAD_CALLS = {
     "negative time": ({"time_limit": -1.0}, ValueError, "time_limit must be"),
     "NaN time": ({"time_limit": np.nan}, ValueError, "time_limit must be"),
     "text time": ({"time_limit": "1s"}, ValueError, "time_limit must be"),
+    "capitals": ({"solver": "BILGO"}, ValueError, "did you mean 'bilgo'"),
+    "longer option": ({"tolerance": 1e-3}, TypeError, r"did you mean tol\?"),
     "unknown solver": ({"solver": "bligo"}, ValueError, "did you mean 'bilgo'"),
     "solver in capitals": ({"solver": "LBFGS"}, ValueError, "available: auto, staircase, whitened"),
     "solver of a wrong type": ({"solver": 3}, ValueError, "unknown solver 3"),

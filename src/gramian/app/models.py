@@ -22,8 +22,11 @@ def save(estimator: Any, path: str | Path) -> None:
     Parameters
     ----------
     estimator : a fitted estimator
-        An estimator of gramian, or a Pipeline with SimpleImputer, StandardScaler, MinMaxScaler,
-        RobustScaler, PCA, OneHotEncoder, OrdinalEncoder, ColumnTransformer, KNeighborsClassifier.
+        An estimator of gramian, or a Pipeline with these steps of scikit-learn: StandardScaler,
+        MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer, Binarizer, KBinsDiscretizer,
+        PowerTransformer, QuantileTransformer, PolynomialFeatures, SimpleImputer, OneHotEncoder,
+        OrdinalEncoder, VarianceThreshold, PCA, TruncatedSVD, CountVectorizer, HashingVectorizer,
+        TfidfVectorizer, TfidfTransformer, ColumnTransformer, FeatureUnion, KNeighborsClassifier.
     path : str or Path
     """
     check_is_fitted(estimator)

@@ -1,8 +1,7 @@
 """Storage of scikit-learn's preprocessing steps and classifiers.
 
-Importing this module lets `storage` store `SimpleImputer`, `StandardScaler`, `MinMaxScaler`,
-`RobustScaler`, `PCA`, `OneHotEncoder`, `OrdinalEncoder`, `ColumnTransformer` and
-`KNeighborsClassifier`, and pipelines of them with gramian's estimators.
+Importing this module lets `storage` store pipelines of gramian's estimators and of the classes that
+are registered at its end.
 """
 
 from __future__ import annotations
@@ -13,14 +12,28 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
+    Binarizer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
     MinMaxScaler,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
     RobustScaler,
     StandardScaler,
 )
@@ -39,11 +52,27 @@ FITTED: dict[type, tuple[str, ...]] = {
         "components_", "explained_variance_", "explained_variance_ratio_", "singular_values_",
         "mean_", "n_components_", "n_samples_", "noise_variance_", *SEEN,
     ),
+    TruncatedSVD: (
+        "components_", "explained_variance_", "explained_variance_ratio_", "singular_values_",
+        *SEEN,
+    ),
+    MaxAbsScaler: ("max_abs_", "scale_", *SEEN),
+    Normalizer: SEEN,
+    Binarizer: SEEN,
+    VarianceThreshold: ("variances_", *SEEN),
+    QuantileTransformer: ("quantiles_", "references_", "n_quantiles_", *SEEN),
+    PowerTransformer: ("lambdas_", "_scaler", *SEEN),
+    KBinsDiscretizer: ("bin_edges_", "n_bins_", "_encoder", *SEEN),
+    TfidfTransformer: ("idf_", *SEEN),
+    HashingVectorizer: SEEN,
 }  # fmt: skip
-"""The stored public attributes of fitted steps."""
+"""The stored attributes of fitted steps; private ones are other steps."""
 
-NUMBERS = {"float64": np.float64, "float32": np.float32}
-"""The allowed output types of encoders."""
+NUMBERS = {"float64": np.float64, "float32": np.float32, "int64": np.int64}
+"""The allowed output types of encoders and vectorizers."""
+
+HIGHEST_DEGREE = 32
+"""Largest degree of polynomials in a file."""
 
 COLUMN_BYTES = 256
 """Upper bound on the memory per column when a ColumnTransformer is fitted."""
@@ -52,14 +81,30 @@ WIDEST = COPIES_ALLOWED // COLUMN_BYTES // 2
 """Largest number of columns of a ColumnTransformer without names."""
 
 
+def _options(step: Any, *without: str) -> dict[str, Any]:
+    """The parameters of a step; an output type is stored by its name."""
+    options = {
+        name: value for name, value in step.get_params(deep=False).items() if name not in without
+    }
+    if options.get("dtype") is not None:
+        options["dtype"] = np.dtype(options["dtype"]).name
+    return options
+
+
+def _with_type(options: dict[str, Any]) -> dict[str, Any]:
+    if options.get("dtype") is None:
+        return options
+    return {**options, "dtype": NUMBERS[options["dtype"]]}
+
+
 def _plain_parts(step: Any) -> dict[str, Any]:
     fitted = {name: getattr(step, name) for name in FITTED[type(step)] if hasattr(step, name)}
-    return {"options": step.get_params(deep=False), "fitted": fitted}
+    return {"options": _options(step), "fitted": fitted}
 
 
 def _plain(cls: type) -> Callable[..., Any]:
     def made(options: dict[str, Any], fitted: dict[str, Any]) -> Any:
-        step = cls(**options)
+        step = cls(**_with_type(options))
         for name in FITTED[cls]:
             if name in fitted:
                 setattr(step, name, fitted[name])
@@ -110,13 +155,11 @@ def _imputer(options: dict[str, Any], statistics: Any, names: Any) -> SimpleImpu
 
 
 def _encoder_parts(encoder: Any) -> dict[str, Any]:
-    options = encoder.get_params()
+    options = _options(encoder, "categories")  # the fitted categories are stored instead
     if options.get("min_frequency") is not None or options.get("max_categories") is not None:
         raise StoredFileError(
             "an encoder that groups infrequent categories cannot be stored: disable that"
         )
-    del options["categories"]  # the fitted categories are stored instead
-    options["dtype"] = np.dtype(options["dtype"]).name
     names = getattr(encoder, "feature_names_in_", None)
     return {"options": options, "categories": list(encoder.categories_), "names": names}
 
@@ -124,12 +167,11 @@ def _encoder_parts(encoder: Any) -> dict[str, Any]:
 def _encoder(cls: type) -> Callable[..., Any]:
     def made(options: dict[str, Any], categories: list[Any], names: Any) -> Any:
         """Restored by fitting to one row, the first of each category."""
-        options = {**options, "dtype": NUMBERS[options["dtype"]]}
         row = np.empty((1, len(categories)), dtype=object)
         for column, own in enumerate(categories):
             _check_vector("the categories of an encoder", own)
             row[0, column] = own[0]
-        encoder = cls(categories=categories, **options).fit(row)
+        encoder = cls(categories=categories, **_with_type(options)).fit(row)
         encoder.categories_ = categories  # with their original dtypes
         if names is not None:
             encoder.feature_names_in_ = names
@@ -219,11 +261,67 @@ def _places(names: Any) -> dict[str, int]:
     return {name: place for place, name in enumerate(names)}
 
 
+def _words_parts(vectorizer: Any) -> dict[str, Any]:
+    words = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.__getitem__)
+    return {
+        "options": _options(vectorizer, "vocabulary"),
+        "words": words,
+        "fixed": bool(vectorizer.fixed_vocabulary_),
+        "weights": getattr(vectorizer, "_tfidf", None),
+    }
+
+
+def _words(cls: type) -> Callable[..., Any]:
+    def made(options: dict[str, Any], words: list[str], fixed: bool, weights: Any) -> Any:
+        if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+            raise StoredFileError("the words of a vectorizer are not a list of strings")
+        vectorizer = cls(**_with_type(options))
+        vectorizer.vocabulary_ = {word: place for place, word in enumerate(words)}
+        vectorizer.fixed_vocabulary_ = bool(fixed)
+        if fixed:
+            vectorizer.vocabulary = dict(vectorizer.vocabulary_)
+        if weights is not None:
+            vectorizer._tfidf = weights
+        return vectorizer
+
+    return made
+
+
+def _powers_parts(powers: PolynomialFeatures) -> dict[str, Any]:
+    names = getattr(powers, "feature_names_in_", None)
+    return {"options": _options(powers), "width": powers.n_features_in_, "names": names}
+
+
+def _powers(options: dict[str, Any], width: int, names: Any) -> PolynomialFeatures:
+    """Restored by fitting to a row of zeros, which counts the products."""
+    if np.max(options.get("degree", 2)) > HIGHEST_DEGREE:
+        raise StoredFileError(f"polynomials in a file have a degree of at most {HIGHEST_DEGREE}")
+    made = PolynomialFeatures(**options).fit(np.zeros((1, int(width))))
+    if names is not None:
+        made.feature_names_in_ = names
+    return made
+
+
+def _union_parts(union: FeatureUnion) -> dict[str, Any]:
+    return {"steps": [list(step) for step in union.transformer_list],
+            "weights": union.transformer_weights}  # fmt: skip
+
+
+def _union(steps: list[Any], weights: Any) -> FeatureUnion:
+    return FeatureUnion([(str(name), step) for name, step in steps], transformer_weights=weights)
+
+
 storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
+storage.storable_as(FeatureUnion, _union_parts, _union)
 storage.storable_as(SimpleImputer, _imputer_parts, _imputer)
 storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)
 storage.storable_as(ColumnTransformer, _columns_parts, _columns, _columns_cost)
 for _encodes in (OneHotEncoder, OrdinalEncoder):
     storage.storable_as(_encodes, _encoder_parts, _encoder(_encodes))
+storage.storable_as(
+    PolynomialFeatures, _powers_parts, _powers, lambda state: 64 * max(int(state["width"]), 0)
+)
+for _counts in (CountVectorizer, TfidfVectorizer):
+    storage.storable_as(_counts, _words_parts, _words(_counts))
 for _scales in FITTED:
     storage.storable_as(_scales, _plain_parts, _plain(_scales))

@@ -30,6 +30,8 @@ with undisturbed():
     from numba.core import cgutils
     from numba.extending import intrinsic
 
+from gramian.arrays._cache import cached
+
 AHEAD, CACHE_LINE = 16, 64
 """Pairs or entries by which rows are prefetched ahead of their use, and bytes of a cache line."""
 
@@ -37,28 +39,24 @@ ROOM = 2048
 """Rows of a factor that are collected for one row of the other: 3 MB for 200 columns."""
 
 
-def compiled(function: Callable[..., Any], *flags: str, **more: Any) -> Callable[..., Any]:
-    """`numba.njit`, with an on-disk cache if one can be written; Ctrl-C waits for a compilation.
+def compiled(function: Callable[..., Any], *flags: str) -> Any:
+    """`numba.njit`, with the on-disk cache; `flags` are additional ``fastmath`` flags.
 
-    `flags` are additional ``fastmath`` flags, `more` further options.
+    Ctrl-C waits for a compilation.
     """
-    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, "nogil": True, **more}
-    try:
-        kernel = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # numba found no writable folder for its cache
-        kernel = numba.njit(**options)(function)
+    kernel = cached(_njit(function, *flags))
     kernel.compile = undisturbed()(kernel.compile)
     return kernel
 
 
-def is_compiled(kernel: Any) -> bool:
-    """Whether a kernel is in memory or, in its current version, in the on-disk cache."""
-    if kernel.signatures:
-        return True
-    try:
-        return bool(kernel._cache._cache_file._load_index())
-    except (AttributeError, OSError):  # there is no readable cache
-        return False
+def inner(function: Callable[..., Any]) -> Any:
+    """The same for calls by other kernels only, whose compiled code contains it."""
+    return _njit(function, no_cpython_wrapper=True)
+
+
+def _njit(function: Callable[..., Any], *flags: str, **more: Any) -> Any:
+    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, **more}
+    return numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)  # type: ignore
 
 
 @intrinsic
@@ -81,7 +79,7 @@ def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
-@compiled
+@inner
 def _prefetch_row(array: Any, row: Any) -> None:
     rank = array.shape[1]
     first = np.intp(row) * rank
@@ -125,7 +123,7 @@ def gather(
         z[e] = total
 
 
-@compiled
+@inner
 def _keep(w: Any, neighbour: Any, edge: Any, kept: Any, weights: Any) -> int:
     """The half-edges of nonzero weight: their neighbours, their weights and their number."""
     count = 0
@@ -219,7 +217,7 @@ def csr_product(
             h += 1
 
 
-@compiled
+@inner
 def _take_off(B: Any, j: int, h: int, stop: int, indices: Any, data: Any) -> None:
     """B_j −= Σ data_h B_i over the entries from h on, four at a time to reduce memory traffic."""
     rank = B.shape[1]
@@ -252,7 +250,7 @@ def solve_triangular(indptr: Any, indices: Any, data: Any, upper: bool, B: Any) 
             B[j, c] /= pivot
 
 
-@compiled
+@inner
 def _add_gram(B: Any, count: int, v: Any, out: Any) -> None:
     """out += BᵀBv, four rows at a time, in the precision of B."""
     rank, whole, zero = B.shape[1], count - count % 4, B.dtype.type(0)
@@ -273,7 +271,7 @@ def _add_gram(B: Any, count: int, v: Any, out: Any) -> None:
             out[c] += s0 * B[e, c]
 
 
-@compiled
+@inner
 def _collect(
     B: Any, first: int, count: int, neighbour: Any, scale: Any, roots: Any, one: Any, Q: Any
 ) -> None:
@@ -287,7 +285,7 @@ def _collect(
         B[e, last] = roots[first + e] if roots.size > 0 else one
 
 
-@compiled
+@inner
 def _start_row(
     B: Any, first: int, count: int, neighbour: Any, targets: Any, p: Any, Q: Any, residual: Any,
     mass: Any,
@@ -305,7 +303,7 @@ def _start_row(
     return lost
 
 
-@compiled
+@inner
 def _add_product(gram: Any, v: Any, out: Any) -> None:
     """out += gram v, for the columns of gram."""
     for k in range(gram.shape[0]):
@@ -382,7 +380,7 @@ def refit_rows(
 # --- small systems of single rows (`row_systems`) ------------------------------------
 
 
-@compiled
+@inner
 def _decompose(A: Any) -> None:
     """A ← its lower Cholesky factor, in place; the pivots are positive by construction."""
     order = A.shape[0]
@@ -395,7 +393,7 @@ def _decompose(A: Any) -> None:
             A[i, j] /= pivot
 
 
-@compiled
+@inner
 def _substitute(A: Any, W: Any) -> None:
     """W ← A⁻¹W for a lower triangular A."""
     for a in range(A.shape[0]):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.arrays._kernels import compiled
+from gramian.arrays._kernels import compiled, inner
 
 SCORES_PER_CHUNK = 16
 """Scores whose minimum is compared with the threshold before they are tested individually."""
@@ -27,12 +27,7 @@ ROUND_UP, TINY = 1.0 + 2.0**-22, 2.0**-100
 """Factor and summand that round a number up to float32."""
 
 
-def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile for calls by other kernels only, without a wrapper for Python."""
-    return compiled(function, no_cpython_wrapper=True)
-
-
-@_inlined
+@inner
 def distance(left: Any, i: int, right: Any, j: int) -> float:
     """‖x_i − y_j‖² from the differences, of dense rows or of sorted rows of CSR."""
     dense, indptr, indices, data, _ = left
@@ -61,7 +56,7 @@ def distance(left: Any, i: int, right: Any, j: int) -> float:
     return total
 
 
-@_inlined
+@inner
 def _lower_bar(heaps: Any, i: int, value: float) -> None:
     """Replace the largest upper bound of a query."""
     place, k = 0, heaps.shape[1]
@@ -78,7 +73,7 @@ def _lower_bar(heaps: Any, i: int, value: float) -> None:
     heaps[i, place] = value
 
 
-@_inlined
+@inner
 def _refine(i: int, left: Any, right: Any, square: float, states: Any) -> None:
     """Keep the k nearest in a query's pool, sorted by (D, index), and their D in its heap."""
     heaps, pools, lows, counts = states
@@ -106,7 +101,7 @@ def _refine(i: int, left: Any, right: Any, square: float, states: Any) -> None:
         heap[k - 1 - p] = low[p]  # descending order is a valid heap
 
 
-@_inlined
+@inner
 def _make_room(i: int, left: Any, right: Any, square: float, states: Any) -> None:
     """Remove candidates above the threshold from a full pool; refine it if few are removed."""
     heaps, pools, lows, counts = states
@@ -211,14 +206,14 @@ def _finite(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(function, "nnan", "nsz")
 
 
-@_inlined
+@inner
 def _limit(heap: float, own: float, slope: float, base: float, peak: float, rest: float) -> Any:
     """The largest ‖ŷ‖² − 2s that may be below the threshold, rounded up."""
     limit = heap - own + (base + slope * peak + rest)
     return np.float32(limit * ROUND_UP if limit > 0 else limit / ROUND_UP) + np.float32(TINY)
 
 
-@_inlined
+@inner
 def _peaks(offered: Any, start: int, count: int) -> tuple[float, float]:
     """The largest ‖ŷ‖ and c of some references; NumPy's `max` takes a second to compile."""
     peak, rest = 0.0, 0.0
@@ -256,7 +251,7 @@ def columns_below(
     return count
 
 
-@_inlined
+@inner
 def _count_below(line: Any, squares: Any, limit: Any) -> int:
     below = 0
     for c in range(line.size):

@@ -254,11 +254,13 @@ def scatter_distances(
     """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V: the Laplacian of the weighted pairs, times V."""
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
-        out, blocks = np.empty_like(V), _row_blocks(pattern.indptr)
+        # As in a gather, small factors need no second version of the kernel.
+        U = V.astype(np.float64, copy=False) if V.nbytes <= NEAR_BYTES else V
+        out, blocks = np.empty_like(U), _row_blocks(pattern.indptr)
         arrays = (blocks, pattern.indptr, pattern.neighbour, pattern.edge)
-        far, work = _lie_far(V, pattern.neighbour), 2 * w.size * V.shape[1]
-        _launch("scatter_distances", blocks.size - 1, work, w, V, far, *arrays, out)
-        return out
+        far, work = _lie_far(U, pattern.neighbour), 2 * w.size * U.shape[1]
+        _launch("scatter_distances", blocks.size - 1, work, w, U, far, *arrays, out)
+        return out.astype(V.dtype, copy=False)
     adjacency = pattern.matrix(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V

@@ -136,7 +136,8 @@ def _inner(A: sp.csr_array) -> Elimination:
     parents = np.where(above >= 0, front[above], -1)
     sizes = counts[starts[1:] - 1] - 1
     rows, ends = kernels.rows_below(A.indptr, A.indices, starts, sizes, parents)
-    return Elimination(order, starts, rows, ends, parents)
+    first = np.repeat(np.arange(sizes.size) * order.size, sizes)
+    return Elimination(order, starts, np.sort(first + rows) - first, ends, parents)
 
 
 def _least_degree(A: sp.csr_array) -> Indices:

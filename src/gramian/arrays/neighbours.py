@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gramian.arrays import _neighbour_kernels as kernels
-from gramian.arrays._kernels import is_compiled
+from gramian.arrays._cache import is_compiled
 from gramian.arrays.samples import BLOCK, row_squares
 from gramian.arrays.threads import PARTS_PER_THREAD, blas_threads_for, cores
 from gramian.common import clock

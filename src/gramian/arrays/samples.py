@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.cpu import taken
 from gramian.arrays.threads import in_parts
+from gramian.common.warnings import warn
 
 Array = NDArray[np.floating]
 
@@ -33,6 +34,13 @@ lose as many decimal digits as the logarithm of this ratio."""
 
 UNKNOWN = -1
 """The label of a sample of unknown class."""
+
+NAMES_OF_MISSING = frozenset(
+    ("unknown", "unlabelled", "unlabeled", "missing", "nan", "na", "n/a", "none", "null", "?")
+)
+"""Text that often marks a missing label, in lower case."""
+
+NONE_INSTEAD = "replace it by None"
 
 BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
@@ -246,6 +254,20 @@ def known_labels(y: ArrayLike, n: int) -> NDArray[np.integer]:
     labels = np.full(n, UNKNOWN, dtype=np.intp)
     labels[there[known]] = np.unique(found[known], return_inverse=True)[1]
     return labels
+
+
+def warn_of_missing_names(y: Any, advice: str) -> None:
+    """Warn of a class whose name says that the class of a sample is unknown."""
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "OU":
+        return
+    names = {label for label in labels.ravel().tolist() if isinstance(label, str)}
+    for name in sorted(names):
+        if name.strip().casefold() in NAMES_OF_MISSING:
+            warn(
+                f"{name!r} in y is the name of a class like any other: if it marks samples of "
+                f"unknown class, {advice}"
+            )
 
 
 def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:

@@ -60,6 +60,16 @@ def or_none(rule: Rule) -> Rule:
     return Rule(f"{rule.words}, or None", lambda value: value is None or rule.holds(value))
 
 
+def check_made(value: Any, has: str, name: str, kind: str) -> None:
+    """Raise TypeError unless the value is an object with this method, not its class."""
+    if isinstance(value, type):
+        raise TypeError(
+            f"{name} is the class {value.__name__}: pass an object of it, {value.__name__}(…)"
+        )
+    if not hasattr(value, has):
+        raise TypeError(f"{name} must be {kind}, got {type(value).__name__}")
+
+
 def check_rules(estimator: Any) -> None:
     """Raise ValueError if a parameter violates a rule of the estimator's class or its bases."""
     rules: dict[str, Rule] = {}

@@ -397,9 +397,13 @@ def _encoded(value: Any, place: str, arrays: _Arrays) -> Any:
     if _BY_NAME.get(_name(type(value))) is type(value):
         state = {name: inner(part, name) for name, part in _state(value).items()}
         return {"class": _name(type(value)), "state": state}
+    held = "numbers and strings"
+    if hasattr(value, "fit"):
+        steps = sorted(cls.__name__ for cls in _FOREIGN)
+        held = f"gramian's estimators, scikit-learn's {', '.join(steps)}"
     raise StoredFileError(
         f"{place} is of type {type(value).__name__}, which a file of arrays and JSON cannot hold: "
-        "use numbers and strings, or pickle"
+        f"use {held}, or pickle"
     )
 
 

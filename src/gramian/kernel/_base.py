@@ -13,7 +13,13 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric
 
-from gramian.arrays.samples import UNKNOWN, known_labels, with_short_indices
+from gramian.arrays.samples import (
+    NONE_INSTEAD,
+    UNKNOWN,
+    known_labels,
+    warn_of_missing_names,
+    with_short_indices,
+)
 from gramian.common import clock
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
@@ -115,6 +121,7 @@ class LinkedKernel(
             X.shape[0], y, must_link, cannot_link, links, targets, weights,
             names=self._row_names, order=canonical_order(X),
         )  # fmt: skip
+        warn_of_missing_names(y, NONE_INSTEAD)
         self.links_ = self._accepted(given)
         self.n_clusters_ = self._number_of_clusters(y, X.shape[0])
         self.laplacian_ = self._laplacian(X)

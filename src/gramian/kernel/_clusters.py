@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
+from threadpoolctl import threadpool_limits
 
+from gramian.arrays.threads import dense_threads
 from gramian.common import clock
 from gramian.graph import canonical_order
 from gramian.kernel._links import Links, Pairs
@@ -51,12 +53,14 @@ def linked_clusters(rows: Array, links: Links | None, means: KMeans) -> tuple[Pa
 def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pairs, Array]:
     """Labels and centres of k-means, with starts that do not depend on the order of the points.
 
-    Warnings about coinciding points, which links cause, are suppressed.
+    Warnings about coinciding points, which links cause, are suppressed. The threads of scikit-learn
+    spin while they wait, so small data use one.
     """
     order = canonical_order(points)
+    threads = dense_threads(points.size * means.n_clusters)
     if clock.left() <= 0:
         means.set_params(n_init=1)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(threads, user_api="openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(points[order], sample_weight=None if sizes is None else sizes[order])
     return means.labels_[np.argsort(order)], means.cluster_centers_

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.samples import UNKNOWN, known_labels
+from gramian.arrays.samples import NONE_INSTEAD, UNKNOWN, known_labels, warn_of_missing_names
 from gramian.bounds import certify
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SHARE, or_auto, or_none
@@ -134,6 +134,7 @@ class InductiveKernel(
             )
         self._check_parameters()
         X = validated(self, X, least=2, reset=True)
+        warn_of_missing_names(y, NONE_INSTEAD)
         labels = known_labels(y, X.shape[0])
         advice = "fit to a part of the samples: the kernel has values for the others"
         Phi, W = feature_map(self, X, advice)

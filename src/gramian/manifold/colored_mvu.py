@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from gramian.arrays.samples import refuse_odd_labels
+from gramian.arrays.samples import refuse_odd_labels, warn_of_missing_names
 from gramian.manifold.mvu import MVU
 
 Array = NDArray[np.floating]
@@ -66,6 +66,7 @@ class ColoredMVU(MVU):
 def side_information(y: Any) -> Array:
     """Y centred and at unit scale: one-hot labels, or standardised numbers."""
     refuse_odd_labels(y)
+    warn_of_missing_names(y, "leave these out")
     values = np.asarray(y.toarray() if sp.issparse(y) else y)
     if values.dtype.kind in "fiu" or values.ndim != 1:
         values = check_array(values, ensure_2d=False, dtype=None, input_name="y")

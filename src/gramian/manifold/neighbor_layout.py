@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
 from gramian.arrays.places import host, moved, place
-from gramian.arrays.samples import known_labels
+from gramian.arrays.samples import NONE_INSTEAD, known_labels, warn_of_missing_names
 from gramian.bounds import UNKNOWN, certify, certify_image
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE
@@ -337,6 +337,7 @@ def _one_hot(y: Any, n: int) -> Array | None:
             "y into groups (numpy.digitize), or colour the map by it with plot(y)",
         )
         return None
+    warn_of_missing_names(y, NONE_INSTEAD)
     classes = known_labels(y, n)
     return np.eye(max(int(classes.max()) + 1, 1))[classes] * (classes >= 0)[:, None]
 

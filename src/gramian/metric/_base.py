@@ -13,7 +13,13 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from gramian.arrays.dense import eigh, first_largest, row_signs
-from gramian.arrays.samples import chosen_rows, naming_text, ready, refuse_masked
+from gramian.arrays.samples import (
+    chosen_rows,
+    naming_text,
+    ready,
+    refuse_masked,
+    warn_of_missing_names,
+)
 from gramian.common import clock
 from gramian.constraints import plainly
 from gramian.estimators import plotting
@@ -124,6 +130,7 @@ class MetricLearner(
         refuse_continuous(y)
         known = labelled_rows(y)
         warn_of_unknown(y, known)
+        warn_of_missing_names(y, "leave these out")
         if not known.all():
             X, y = X[known], y[known]
         self._sweeps = sweeps_for(X)

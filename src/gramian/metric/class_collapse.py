@@ -18,6 +18,7 @@ from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, sm
 from gramian.losses import Collapse
 from gramian.losses.collapse import SoftCollapse, uniform_targets
 from gramian.maps import BatchDistances
+from gramian.metric._base import LARGE_RANK
 from gramian.metric._evidence import TIME_SHARE, Candidates, Split, Trial
 from gramian.metric._few_columns import (
     best_descent,
@@ -27,7 +28,7 @@ from gramian.metric._few_columns import (
     starting_maps,
 )
 from gramian.metric._partial_fit import Update
-from gramian.metric._view import by_keys, principal_view
+from gramian.metric._view import KernelMetricLearner, by_keys
 from gramian.objectives.matrices import Dense
 from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem
@@ -48,6 +49,11 @@ MOST = 8 * BATCH
 RIDGES = (0.1, 0.03, 0.01, 0.001)
 """Candidates for δ, each started from the map of the previous one; the first if there are too few
 samples to hold out."""
+
+KERNEL_RIDGES = (1.0, 0.1, 0.01, 0.001)
+"""The same with a kernel. Its feature space has about as many dimensions as samples, so ḡ, their
+mean, is smaller. In five dimensions, two splits, the candidate 1.0 reduces the 3-NN error from 19.2
+to 13.1 % on ecoli and from 36.4 to 32.9 % on saheart."""
 
 JUDGED, JUDGED_STEPS = 400, 30
 """Maximum number of samples for a map of a fold, and L-BFGS steps for each δ. Too few steps
@@ -102,7 +108,7 @@ class _Batches:
 
 
 @with_parameters
-class ClassCollapse(Update):
+class ClassCollapse(KernelMetricLearner, Update):
     """Learn a metric, or a map to few dimensions, that collapses and separates the classes.
 
     Solves min Σ_i [Σ_j q_ij d_M(i, j) + ln Σ_{k≠i} exp(−d_M(i, k))] + δ ḡ tr M over M ⪰ 0
@@ -110,7 +116,8 @@ class ClassCollapse(Update):
     p_ik ∝ exp(−d_M(i, k)) are fitted to targets q_i over the class of i. For given q the problem is
     convex. With ``n_components=k`` it is solved over factors with k columns, M = LLᵀ, from
     discriminants and principal directions. This is meant for maps to two to ten dimensions, where
-    the leading directions of a metric of full rank are much worse.
+    the leading directions of a metric of full rank are much worse. With a `kernel` the map is not
+    linear in the features.
 
     With ``targets="uniform"`` q_i is uniform over the class of i, the paper's model. With "soft",
     the default, q_ij ∝ exp(−d_M(i, j)) over the class of i, at the fitted metric M: a sample has to
@@ -127,7 +134,7 @@ class ClassCollapse(Update):
         δ; ḡ is the mean eigenvalue of the scatter Σ_i Σ_j (x_i − x_j)(x_i − x_j)ᵀ/(n_i − 1), j of
         the class of i, which has n_i samples. "auto" takes the best of 0.1, 0.03, 0.01 and 0.001
         for held-out neighbours, in the requested number of dimensions, or 0.1 if there are too few
-        samples to hold out.
+        samples to hold out. With a kernel the largest candidate is 1, and 0.03 is none.
     init : fitted metric learner, optional
         Start from its metric as well.
     solver : str
@@ -186,10 +193,11 @@ class ClassCollapse(Update):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, 1)
         X, classes, _, _ = self._in_order(X, classes)
-        span, order = by_keys(principal_view(X, type(self).__name__))
+        span, order = by_keys(self._dense_view(X))
         unit = _power_of_2(span.X)  # squares of the samples neither overflow nor vanish in float32
         samples, classes = span.X / unit, classes[order]
-        k = min(self.n_components or samples.shape[1], samples.shape[1])
+        most = samples.shape[1] if self.kernel is None else LARGE_RANK
+        k = min(self.n_components or most, samples.shape[1])
         self.ridge_ = self._chosen_ridge(samples, classes, k)
         batches = _Batches.of(samples, classes)
         given = self._start(span.matrix)
@@ -203,6 +211,11 @@ class ClassCollapse(Update):
         self._finish(result, result.factor / unit, gram, span.matrix)
         return self
 
+    @property
+    def _ridges(self) -> tuple[float, ...]:
+        """The candidates for δ."""
+        return RIDGES if self.kernel is None else KERNEL_RIDGES
+
     def _chosen_ridge(self, samples: Array, classes: Indices, k: int) -> float:
         """δ by the neighbours of held-out samples."""
         self._forget("path_")
@@ -210,7 +223,7 @@ class ClassCollapse(Update):
             return float(self.ridge)
         trial = Trial.of(samples, classes, FOLDS)
         if trial is None:
-            return RIDGES[0]
+            return self._ridges[0]
 
         def metrics(split: Split) -> Candidates:
             return Candidates.alone(self._maps(trial.samples, trial.classes, split.kept, k))
@@ -218,9 +231,9 @@ class ClassCollapse(Update):
         with clock.share(TIME_SHARE):
             errors = trial.votes(metrics)
         if errors is None:
-            return RIDGES[0]
+            return self._ridges[0]
         self.path_: EvidencePath = chosen_by(
-            [errors], RIDGES, parameter="ridge", measure=NEIGHBOUR_ERROR, choose=smallest
+            [errors], self._ridges, parameter="ridge", measure=NEIGHBOUR_ERROR, choose=smallest
         )
         return self.path_.value
 
@@ -235,7 +248,7 @@ class ClassCollapse(Update):
         part, named = samples[rows], np.unique(classes[rows], return_inverse=True)[1]
         part, share = part - part.mean(axis=0), samples.shape[0] / rows.size
         batches, found = _Batches.of(part, named), list[Array]()
-        for ridge in RIDGES:
+        for ridge in self._ridges:
             starts = found[-1:] or starting_maps(moments(part, named), k)[1:2]
             found.append(self._descended(batches, share * ridge, starts, JUDGED_STEPS))
             if clock.interrupted():
@@ -266,7 +279,7 @@ class ClassCollapse(Update):
             distances = BatchDistances(batches.sizes).of_factor(batches.X @ L)
             loss = Collapse(loss.soft_targets(distances), batches.sizes)
         problem = batches.problem(self.ridge_, loss)
-        if L.shape[1] == problem.order:
+        if (self.n_components or problem.order) >= problem.order:
             return self._minimize(problem, init=L)
         certificate = certificate_in_time(problem, problem.objective.image(L))
         late = clock.left() <= 0 or clock.interrupted()

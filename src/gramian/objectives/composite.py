@@ -22,6 +22,7 @@ from gramian.arrays.places import (
     relocated,
     stored,
 )
+from gramian.common.parameters import check_made
 from gramian.linalg.svec import svec, triangle_size
 from gramian.losses import Loss, Squared
 from gramian.losses.base import error_of, recession_of
@@ -81,6 +82,8 @@ class Composite(Objective[Seen]):
     """F(M) = g(𝒜(M)) + ⟨C, M⟩ + constant, with gradient 𝒜*(∇g(z)) + C."""
 
     def __init__(self, map: LinearMap, loss: Loss, C: Any = None, *, constant: float = 0.0) -> None:
+        check_made(map, "bilinear", "map", "a map of gramian.maps")
+        check_made(loss, "gradient", "loss", "a loss of gramian.losses")
         self.map, self.loss, self.constant = map, loss, float(constant)
         if loss.size not in (None, map.size):
             raise ValueError(f"the loss takes {loss.size} values, but the map gives {map.size}")

@@ -76,7 +76,9 @@ def check_options(solver: Solver, options: dict[str, Any], own: Iterable[str]) -
     """Raise TypeError for unknown options; suggest the closest one of the solver and of `own`."""
     unknown = sorted(set(options) - set(solver.options))
     if unknown:
-        near = difflib.get_close_matches(unknown[0], [*own, *solver.options], n=1)
+        known = [*own, *solver.options]
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        near = near or [name for name in known if unknown[0].startswith(name)]
         hint = f"did you mean {near[0]}? " if near else ""
         raise TypeError(
             f"solver {solver.name!r} has no option {', '.join(unknown)}; {hint}"

@@ -177,7 +177,8 @@ def find(name: str | Callable[..., Any]) -> Solver:
     if callable(name):
         return by_function(name)
     if not isinstance(name, str) or name not in SOLVERS:
-        near = difflib.get_close_matches(str(name), SOLVERS, n=3, cutoff=0.4)
+        asked = name.lower() if isinstance(name, str) else ""
+        near = difflib.get_close_matches(asked, SOLVERS, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ValueError(f"unknown solver {name!r}; {hint}available: {', '.join(SOLVERS)}")
     return SOLVERS[name]

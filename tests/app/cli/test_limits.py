@@ -173,7 +173,7 @@ def test_progress_shows_every_phase_on_a_terminal(run, folder, monkeypatch):
             clock.phase(name)
             time.sleep(0.05)
     line = terminal.getvalue()
-    assert "the neighbours of 10 samples (0 s; in all 0 s of 20)" in line
+    assert "the neighbours of 10 samples (0 s; total 0 s of 20)" in line
     assert "the certificate" in line and line.endswith("\r\x1b[2K")
 
 

@@ -144,7 +144,7 @@ def test_rows_of_unknown_class_in_the_test_file_are_left_out(run, folder):
 def test_rejects_measurements_as_classes(run, machines):
     line = ("metric", "machines.csv", "--drop", "Machine ID,Measured at,State")
     sentence = refused(run, *line, "--label", "Temp (°C)")
-    assert "a quantity where classes belong" in sentence and "groups" in sentence
+    assert "continuous quantity" in sentence and "groups" in sentence
 
 
 def test_rejects_classes_of_one_row_each(run, machines):

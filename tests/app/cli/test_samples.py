@@ -144,7 +144,7 @@ def test_a_first_column_without_a_name_names_the_rows(run, folder):
     frame.to_csv("named.csv", quoting=2)
     line = ("metric", "named.csv", "--label", "species", "--no-verdict", "--out", "o.csv")
     status, _, err = run(*line)
-    assert status == 0 and "taken for the names of the rows" in err
+    assert status == 0 and "used as row names" in err
     assert pd.read_csv("o.csv")["x0"].tolist() == frame.index.tolist()
 
 
@@ -296,7 +296,7 @@ def test_one_row_is_not_enough(run, folder, command):
     (folder / "one.csv").write_text("a,b,kind\n1,2,x\n")
     name, *more = command
     said = refused(run, name, "one.csv", "--label", "kind", *more)
-    assert said == "gramian: one.csv has one row only, and a model is learned from several"
+    assert said == "gramian: one.csv has only one row; learning needs at least two"
 
 
 def test_an_index_in_another_order_is_left_out(run, folder):
@@ -324,7 +324,7 @@ def test_a_column_that_costs_most_rows_is_named(run, folder):
     frame.to_csv("gaps.csv", index=False)
     _, _, err = run("metric", "gaps.csv", "--label", "species", "--method", "kta", "--missing",
                     "drop", "--no-verdict")  # fmt: skip
-    assert "144 rows lack a cell of comment_length only: --drop comment_length keeps them" in err
+    assert "144 rows lack only the cell of comment_length: --drop comment_length keeps them" in err
 
 
 def test_a_column_that_counts_the_rows_is_left_out(run, folder):
@@ -335,7 +335,7 @@ def test_a_column_that_counts_the_rows_is_left_out(run, folder):
     line = ("metric", "ids.csv", "--label", "species", "--method", "kta", "--no-verdict")
     status, out, err = run(*line, "--model", "m.gramian", "--json")
     assert status == 0 and json.loads(out)["features"] == 4
-    assert "left out what only counts the rows: Id" in err
+    assert "left out columns of row numbers: Id" in err
     assert run("predict", "ids.csv", "--model", "m.gramian", "--out", "p.csv")[0] == 0
     frame[["Id", "species"]].to_csv("alone.csv", index=False)
     assert answer(run, "metric", "alone.csv", *line[2:])["features"] == 1
@@ -443,9 +443,9 @@ def test_missing_cells_are_reported_with_their_lines(run, machines):
     line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
     assert "1 missing cell, the first in line 5, column 'Temp (°C)': pass" in refused(run, *line)
     machines.assign(empty=np.nan).to_csv("machines.csv", index=False)
-    assert "--drop empty leaves out what is empty" in refused(run, *line)
+    assert "--drop empty leaves out the columns without values" in refused(run, *line)
     _, _, err = run(*line, "--missing", "mean", "--no-verdict")
-    assert "nothing is in empty: leave it out with --drop empty" in " ".join(err.split())
+    assert "no values in empty: leave it out with --drop empty" in " ".join(err.split())
 
 
 def test_the_index_of_a_frame_is_left_out(run, machines):
@@ -453,7 +453,7 @@ def test_the_index_of_a_frame_is_left_out(run, machines):
     line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
     status, out, err = run(*line, "--json", "--no-verdict")
     assert status == 0 and json.loads(out)["features"] == 3
-    assert "has no name and counts the rows, and is left out" in " ".join(err.split())
+    assert "has no name and the row numbers; it is left out" in " ".join(err.split())
 
 
 def test_a_misspelt_column_is_reported_with_the_existing_ones(run, machines):
@@ -549,7 +549,7 @@ def test_ids_and_numbers_of_rows_are_named(command, run, folder, monkeypatch):
     _, _, err = run(
         command, "n.csv", *more, "--drop", "kind" if command == "embed" else "b", *method
     )
-    assert "'patientId', 'visit' look like an id or a number of the row" in err
+    assert "'patientId', 'visit' look like an id or a row number" in err
     assert "--drop patientId,visit leaves them out" in err
     _, _, err = run(command, "n.csv", *more, *method, "--drop", "patientId,visit,kind"
                     if command == "embed" else "patientId,visit")  # fmt: skip
@@ -581,7 +581,7 @@ def test_label_that_is_a_quantity_names_the_regressor(command, run, folder, monk
     frame = numbered()[["a", "b"]]
     frame.assign(price=(10 * frame["a"]).round(2)).to_csv("n.csv", index=False)
     sentence = refused(run, command, "n.csv", "--label", "price")
-    assert "a quantity where classes belong" in sentence and "MetricRegressor" in sentence
+    assert "continuous quantity" in sentence and "MetricRegressor" in sentence
     frame.assign(price=(1e4 * frame["a"]).round()).to_csv("n.csv", index=False)
     assert "'price' has another number in every row" in refused(
         run, command, "n.csv", "--label", "price"

@@ -172,11 +172,21 @@ def test_missing_sets_say_what_to_do(tmp_path, cache, monkeypatch):
     monkeypatch.setenv("GRAMIAN_DATA", str(tmp_path / "absent"))
     with pytest.raises(DataMissingError) as missing:
         load("usps", data=tmp_path)
-    for part in (str(tmp_path), "absent (no folder)", str(cache), "download=True", "GRAMIAN_DATA"):
+    for part in (
+        str(tmp_path),
+        "absent (not a folder)",
+        str(cache),
+        "download=True",
+        "GRAMIAN_DATA",
+    ):
         assert part in str(missing.value)
-    with pytest.raises(DataMissingError, match=r"no verified download.*found at http.*lfw\.npz"):
+    with pytest.raises(
+        DataMissingError, match=r"cannot be downloaded automatically.*at http.*lfw\.npz"
+    ):
         load("lfw")
-    with pytest.raises(DataMissingError, match=r"'usps' is wanted from .*nowhere, which is no fol"):
+    with pytest.raises(
+        DataMissingError, match=r"'usps' was not loaded: data=.*nowhere is not a folder"
+    ):
         load("usps", data=tmp_path / "nowhere", download=True)
 
 
@@ -228,12 +238,12 @@ BROKEN = {
     "few columns": ({"X": X, "y": Y, "X_test": X[:, :2], "y_test": Y}, "3 features, but 2"),
     "no test part": ({"X": X, "y": Y, "y_test": Y}, "neither X_test nor test_data"),
     "column too far": (
-        {"y": Y, **sparse(X), "shape": np.array([4, 2])}, "'broken' is broken",
+        {"y": Y, **sparse(X), "shape": np.array([4, 2])}, "'broken' is invalid",
     ),
-    "row too many": ({"y": Y, **sparse(X), "shape": np.array([5, 3])}, "'broken' is broken"),
-    "three axes": ({"y": Y, **sparse(X), "shape": np.array([4, 3, 1])}, "'broken' is broken"),
-    "ends at 0": ({"y": Y, **sparse(X), "indptr": np.array([0, 3, 1, 2, 0])}, "'broken' is br"),
-    "backwards": ({"y": Y, **sparse(X), "indptr": np.array([0, 3, 1, 2, 4])}, "'broken' is br"),
+    "row too many": ({"y": Y, **sparse(X), "shape": np.array([5, 3])}, "'broken' is invalid"),
+    "three axes": ({"y": Y, **sparse(X), "shape": np.array([4, 3, 1])}, "'broken' is invalid"),
+    "ends at 0": ({"y": Y, **sparse(X), "indptr": np.array([0, 3, 1, 2, 0])}, "'broken' is inv"),
+    "backwards": ({"y": Y, **sparse(X), "indptr": np.array([0, 3, 1, 2, 4])}, "'broken' is inv"),
 }  # fmt: skip
 
 

@@ -302,7 +302,9 @@ def test_trouble_is_an_error_and_leaves_nothing(a1a, cache, monkeypatch, name):
 
 def test_the_error_says_what_to_do(a1a, cache):
     a1a(None)
-    with pytest.raises(DownloadError, match="Nothing was kept; try again later, or set GRAMIAN_DA"):
+    with pytest.raises(
+        DownloadError, match="Nothing was stored; try again later, or set GRAMIAN_DA"
+    ):
         load("a1a", download=True)
 
 
@@ -476,11 +478,15 @@ def test_an_older_file_outlives_an_interrupted_write(tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_written_to(a1a, cache):
     cache.write_text("in the way")
     a1a(TEXT)
-    with pytest.raises(DownloadError, match=r"could not be kept .* set GRAMIAN_CACHE to a folder"):
+    with pytest.raises(
+        DownloadError, match=r"could not be stored .* set GRAMIAN_CACHE to a folder"
+    ):
         load("a1a", download=True)
 
 
 def test_a_set_without_a_home_is_not_fetched(server, cache):
-    with pytest.raises(DataMissingError, match="has no verified download, but is found at http"):
+    with pytest.raises(
+        DataMissingError, match="cannot be downloaded automatically, but is available at http"
+    ):
         load_arrays("lfw", download=True)
     assert server.asked == []

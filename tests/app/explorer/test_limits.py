@@ -52,7 +52,7 @@ def test_undo_names_what_it_undoes(kind):
         theirs = ask(page, "POST", action, other)[1]
         for seen in ({"version": mine["version"]}, {}, {"version": None}, {"version": "2"}):
             status, told = ask(page, "POST", "go", {**seen, "to": 1})
-            assert status == 409 and "another page has made a change" in told["error"]
+            assert status == 409 and "a change was made on another page" in told["error"]
         assert ask(page, "GET", "state")[1]["version"] == theirs["version"]
         status, told = undo(page, theirs)
         assert status == 200 and told["version"] > theirs["version"]

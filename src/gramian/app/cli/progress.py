@@ -14,15 +14,16 @@ TICK = 0.5
 """Seconds between two updates of the line."""
 
 LINE_EVERY = 10.0
-"""Seconds between two lines of one phase if they are written to a file."""
+"""Seconds between two lines about the same phase if the output is not a terminal."""
 
 WIDEST = 100
+"""Maximum number of characters of the line."""
 ERASED = "\r\x1b[2K"
-"""Erases the line of a terminal."""
+"""Control characters that erase the current line of a terminal."""
 
 
 class Display(clock.Watcher):
-    """The phase, its duration and that of the command, and the last step of the solver.
+    """Displays the phase, its duration, that of the whole command, and the last solver step.
 
     The remaining time is not estimated, because the decrease of a gap cannot be predicted.
     """
@@ -54,7 +55,7 @@ class Display(clock.Watcher):
         now = clock.now()
         whole = f"{now - self._started:.0f} s"
         limit = "" if self.limit is None else f" of {self.limit:g}"
-        return f"{self._phase}{self._step} ({now - self._since:.0f} s; in all {whole}{limit})"
+        return f"{self._phase}{self._step} ({now - self._since:.0f} s; total {whole}{limit})"
 
     def _show(self) -> None:
         if not self._phase:
@@ -89,7 +90,7 @@ class Display(clock.Watcher):
 
 @contextmanager
 def shown(asked: bool | None, limit: float | None) -> Iterator[None]:
-    """Show the progress of a block if requested, and by default on a terminal."""
+    """Show the progress of the code inside the `with` block; default: only on a terminal."""
     wanted = sys.stderr.isatty() if asked is None else asked
     if not wanted:
         yield
@@ -100,7 +101,7 @@ def shown(asked: bool | None, limit: float | None) -> Iterator[None]:
 
 @contextmanager
 def starting(what: str) -> Iterator[None]:
-    """Show on a terminal that a command starts while its packages are imported."""
+    """Show on a terminal, while packages are imported, that a command is starting."""
     if not sys.stderr.isatty() or "--no-progress" in sys.argv:
         yield
         return

@@ -39,18 +39,18 @@ ROW = "row"
 """The column with the row numbers, from 0 without the header, if some rows are left out."""
 
 FEW_CLASSES, MANY_ROWS = 20, 5
-"""Numbers look like a quantity if there are more different ones than the first, with fewer rows
-each on average than the second."""
+"""A numeric label looks continuous if it has more than FEW_CLASSES different values and fewer than
+MANY_ROWS rows per value on average."""
 
 CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
-"""Numbers by which some programs write missing cells."""
+"""Numbers that some programs write instead of a missing value."""
 
 ID = re.compile(
     r"""(^|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:id|ids|idx|index|row|no|nr|number|key|record|case|sample
     |obs|observation|individual|subject|patient|participant|respondent)\W*$|^(?i:unnamed:)""",
     re.VERBOSE,
 )
-"""Names of columns of ids and numbers of rows."""
+"""Names of columns that usually contain ids or row numbers."""
 
 ROUGH = 100.0
 """Ratio of the standard deviations of columns above which --standardize is suggested."""
@@ -70,11 +70,11 @@ class Samples:
     encoded: dict[str, str]
     """Columns of text to encode, and what they contain: categories or dates."""
     counter: str | None = None
-    """A column that was left out because it counts the rows, from 1."""
+    """A column that was left out because it contains the row numbers 1, 2, 3, …"""
 
     @property
     def names(self) -> NDArray[Any] | None:
-        """The ids of the rows, or their numbers if some were left out; None without either."""
+        """The ids of the rows, or the row numbers if some rows were left out; None otherwise."""
         return next(iter(self.ids.values()), None)
 
     @property
@@ -84,12 +84,12 @@ class Samples:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a command prints about them."""
+        """The file and the size of the data, as a command prints them."""
         rows, columns = self.X.shape
         return {"file": str(self.source.file), "samples": rows, "features": columns}
 
     def prepared(self, estimator: Any) -> Any:
-        """The estimator after encoders, an imputer and a scaler where they are needed."""
+        """A pipeline of encoders, imputer and scaler, as far as needed, and the estimator."""
         steps: list[Any] = [_encoders(self.encoded)] if self.encoded else []
         if self.source.missing in ("mean", "median"):
             steps.append(SimpleImputer(strategy=self.source.missing, keep_empty_features=True))
@@ -98,7 +98,7 @@ class Samples:
         return make_pipeline(*steps, estimator) if steps else estimator
 
     def refuse_quantity(self) -> None:
-        """Refuse a label of many fractions, and note one of many whole numbers."""
+        """Raise an error if the label is continuous; print a note if it has many integer values."""
         if self.y is None or self.y.dtype.kind not in "iuf":
             return
         y = self.y[has_label(self.y)]
@@ -117,9 +117,9 @@ class Samples:
             )
         if (y % 1 != 0).any():
             raise click.ClickException(
-                f"{self.source.file}: {what}, so it is a quantity where classes belong: {remedy}"
+                f"{self.source.file}: {what}, so it is a continuous quantity, not a class: {remedy}"
             )
-        note(f"{what}, each taken for a class; if it is a quantity, {remedy}")
+        note(f"{what}, and each is treated as a class; if it is a quantity, {remedy}")
 
     def note_scales(self) -> None:
         """Suggest --standardize if the column with the largest spread dominates all distances."""
@@ -138,7 +138,7 @@ class Samples:
 def samples(source: Source, *, unknown: bool = False) -> Samples:
     """Read samples and handle missing cells; labels may be missing if `unknown`.
 
-    A column that only counts the rows is left out, unless it is in --keep.
+    A column that only contains row numbers is left out, unless it is in --keep.
     """
     file, missing = source.file, source.missing
     clock.phase(f"reading {file}")
@@ -182,15 +182,15 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
         if missing == "error":
             raise click.ClickException(_gaps(source, X, empty))
         if empty:
-            note(f"nothing is in {listed(empty)}: leave it out with --drop {','.join(empty)}")
+            note(f"no values in {listed(empty)}: leave it out with --drop {','.join(empty)}")
     if X.shape[0] < 2:
-        raise click.ClickException(f"{file} has one row only, and a model is learned from several")
+        raise click.ClickException(f"{file} has only one row; learning needs at least two")
     counter = next((name for name, first in counts.items() if first == 1), None)
     return Samples(source, X, y, table.label or "label", names, kinds, counter)
 
 
 def with_texts(table: Table, order: Sequence[str]) -> Any:
-    """The columns of numbers and of text in the order of the file; a sparse matrix as it is."""
+    """All columns of a table in the order of the file; a sparse matrix is returned unchanged."""
     if sp.issparse(table.X):
         return table.X
     X = import_module("pandas").DataFrame(table.X, columns=table.columns)
@@ -201,7 +201,7 @@ def with_texts(table: Table, order: Sequence[str]) -> Any:
 
 
 def filled_categories(X: Any, columns: Sequence[str]) -> Any:
-    """The frame with an empty text for each missing cell of some columns."""
+    """The frame with the missing cells of these columns replaced by empty strings."""
     return X.assign(**{name: X[name].fillna("") for name in columns}) if columns else X
 
 
@@ -215,7 +215,7 @@ def _labelled(
 
 
 def whole_rows(X: Any) -> NDArray[np.bool_]:
-    """Which rows have all their cells."""
+    """A mask of the rows without missing cells."""
     return np.ones(X.shape[0], dtype=bool) if sp.issparse(X) else ~X.isna().to_numpy().any(axis=1)
 
 
@@ -225,7 +225,7 @@ def rows_left(
     taken: Collection[str],
     what: str = "with missing cells",
 ) -> dict[str, NDArray[Any]]:
-    """The names of the rows that are left, and their numbers if others are left out."""
+    """The names of the remaining rows; also their numbers if some rows are left out."""
     if left.all():
         return names
     note(f"{counted(int((~left).sum()), 'row')} {what} left out")
@@ -244,11 +244,11 @@ def _note_gaps(X: Any, whole: NDArray[np.bool_]) -> None:
     saved = int((gaps.any(axis=1) & (gaps.sum(axis=1) == gaps[:, most])).sum())
     if 2 * saved > len(X):
         name = quote(str(X.columns[most]))
-        note(f"{counted(saved, 'row')} lack a cell of {name} only: --drop {name} keeps them")
+        note(f"{counted(saved, 'row')} lack only the cell of {name}: --drop {name} keeps them")
 
 
 def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows have a label."""
+    """A mask of the rows that have a label."""
     known: NDArray[np.bool_] = ~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != ""
     return known
 
@@ -257,13 +257,13 @@ def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _gaps(source: Source, X: Any, empty: list[str]) -> str:
-    """The message about missing cells; `empty` has the names of columns without any cell."""
+    """The message about missing cells; `empty` has the names of columns without any value."""
     gaps = X.isna().to_numpy()
     row, column = (int(part[0]) for part in np.nonzero(gaps))
     many, wide = f"{counted(int(gaps.sum()), 'missing cell')}", int(gaps.any(axis=0).sum())
     remedy = "pass --missing median to fill them in, or --missing drop to leave their rows out"
     if empty:
-        remedy = f"--drop {','.join(empty)} leaves out what is empty from top to bottom"
+        remedy = f"--drop {','.join(empty)} leaves out the columns without values"
     return (
         f"{source.file} has {many}{f' in {wide} columns' if wide > 1 else ''}, the first in "
         f"{place_of(source.file, row, source.format)}, column {X.columns[column]!r}: {remedy}"
@@ -292,7 +292,7 @@ def _without_row_names(source: Source, header: Any) -> Source:
 
 
 def _empty_last(source: Source, names: Sequence[str]) -> list[str]:
-    """The last columns without a name, which have no cell either."""
+    """The last columns, if they have neither a name nor a value."""
     empty: list[str] = []
     for name in reversed(names):
         if re.fullmatch(r"x\d+", name) is None:
@@ -305,26 +305,26 @@ def _empty_last(source: Source, names: Sequence[str]) -> list[str]:
 
 
 def _names_rows(source: Source, name: str) -> str | None:
-    """Whether an unnamed first column counts or names the rows: "numbers", "names" or None."""
+    """Whether an unnamed first column has the row numbers or names: "numbers", "names" or None."""
     cells = read_column(source.file, name, source.format)
     if cells.dtype.kind in "iu" and len(cells) > 2 and np.unique(cells).size == len(cells):
         counts = cells[0] in (0, 1) and (np.diff(cells) == 1).all()
-        what = "counts" if counts else "numbers"
+        what = "the row numbers" if counts else "a different number in each row"
         note(
-            f"{source.file}: the first column has no name and {what} the rows, and is left out "
+            f"{source.file}: the first column has no name and {what}; it is left out "
             f"(--keep {quote(name)} keeps it)"
         )
         return "numbers"
     if cells.dtype.kind != "U" or looks_like(cells) != "names":
         return None
-    note(f"{source.file}: the first column has no name and is taken for the names of the rows")
+    note(f"{source.file}: the first column has no name and is used as row names")
     return "names"
 
 
 def _without_counts(source: Source, X: Any) -> tuple[Any, dict[str, int]]:
-    """The frame without columns that count the rows, and the first numbers of these.
+    """The frame without columns of row numbers, and the first number of each of these columns.
 
-    Files are often sorted by class or time.
+    Files are often sorted by class or time, so row numbers would predict the class.
     """
     if sp.issparse(X) or len(X) < 3:
         return X, {}
@@ -337,16 +337,16 @@ def _without_counts(source: Source, X: Any) -> tuple[Any, dict[str, int]]:
     if not 0 < len(counts) < X.shape[1]:
         return X, {}
     note(
-        f"{source.file}: left out what only counts the rows: {listed(list(counts))} "
+        f"{source.file}: left out columns of row numbers: {listed(list(counts))} "
         f"(--keep {','.join(map(quote, counts))} keeps it)"
     )
     return X.drop(columns=list(counts)), counts
 
 
 def _note_ids(X: Any, keep: Collection[str]) -> None:
-    """Name other columns of whole numbers that look like ids or count the rows in another order.
+    """Report other columns of whole numbers that look like ids or permuted row numbers.
 
-    Whole numbers that are too large for exact arithmetic are ids as well.
+    Whole numbers that are too large for exact arithmetic are also reported as ids.
     """
     if sp.issparse(X) or len(X) < 3:
         return
@@ -365,14 +365,14 @@ def _note_ids(X: Any, keep: Collection[str]) -> None:
     if 0 < len(found) < X.shape[1]:
         one = len(found) == 1
         note(
-            f"{listed(list(map(repr, found)))} {'looks' if one else 'look'} like an id or a number "
-            f"of the row, and {'counts as a feature' if one else 'count as features'}: --drop "
+            f"{listed(list(map(repr, found)))} {'looks' if one else 'look'} like an id or a row "
+            f"number, but {'is used as a feature' if one else 'are used as features'}: --drop "
             f"{','.join(map(quote, found))} leaves {'it' if one else 'them'} out"
         )
 
 
 def _note_codes(X: Any) -> None:
-    """Name the columns in which the smallest number may stand for a missing cell."""
+    """Report columns in which the smallest number may stand for a missing value."""
     if sp.issparse(X):
         return
     for name, cells in X.select_dtypes("number").items():
@@ -386,7 +386,7 @@ def _note_codes(X: Any) -> None:
 
 
 def _note_useless(X: Any) -> None:
-    """Name the columns that are constant or repeat another column."""
+    """Report columns that are constant or repeat another column."""
     if sp.issparse(X) or len(X) < 3:
         return
     hashed = import_module("pandas").util.hash_array
@@ -414,7 +414,7 @@ def _note_useless(X: Any) -> None:
 
 
 def _encoders(encoded: Mapping[str, str]) -> ColumnTransformer:
-    """Encode categories as columns of 0 and 1 (0 for unknown ones), and dates as days."""
+    """Encode categories one-hot (all 0 for an unknown category), and dates as numbers of days."""
     kinds = {
         "categories": OneHotEncoder(handle_unknown="ignore", sparse_output=False),
         "dates": make_pipeline(DateEncoder(), SimpleImputer()),
@@ -438,7 +438,7 @@ def last(model: Any) -> Any:
 
 
 def refuse_more_components(model: Any, X: Any, asked: int | None) -> None:
-    """Refuse more dimensions than the encoded samples have."""
+    """Raise an error if more dimensions are requested than the encoded samples have."""
     if asked is None:
         return
     width = clone(model[0]).fit_transform(X).shape[1] if encodes(model) else X.shape[1]

@@ -39,8 +39,8 @@ class Dataset:
         Classes 0, 1, …
     X_test, y_test : the same for the standard test set, None if there is none
     extra : dict of arrays
-        Other arrays: `parameters` of a rolled sheet, `must_link` and `cannot_link`, the `pairs` of
-        faces.
+        Other arrays: `parameters` of a Swiss roll or another surface, `must_link` and
+        `cannot_link`, or `pairs` of images of faces.
     """
 
     name: str
@@ -94,7 +94,7 @@ def load(name: str, *, data: Folder | None = None, download: bool = False) -> Da
     try:
         return _dataset(name, arrays)
     except ValueError as error:
-        raise ValueError(f"data set {name!r} is broken: {error}") from error
+        raise ValueError(f"data set {name!r} is invalid: {error}") from error
 
 
 def load_ratings(name: str, *, data: Folder | None = None, download: bool = False) -> Ratings:
@@ -103,7 +103,7 @@ def load_ratings(name: str, *, data: Folder | None = None, download: bool = Fals
     if not {"user", "item", "rating"} <= arrays.keys():
         raise ValueError(f"data set {name!r} has no ratings: call load({name!r})")
     if len({arrays[key].shape for key in RATED & arrays.keys()}) > 1 or arrays["user"].ndim != 1:
-        raise ValueError(f"data set {name!r} is broken: its columns differ in length")
+        raise ValueError(f"data set {name!r} is invalid: its columns differ in length")
     time = arrays.get("timestamp")
     return Ratings(
         name,
@@ -119,7 +119,10 @@ def load_ratings(name: str, *, data: Folder | None = None, download: bool = Fals
 def load_arrays(
     name: str, *, data: Folder | None = None, download: bool = False
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of a data set with their stored dtypes; small integer types can overflow."""
+    """All arrays of a data set with their stored dtypes.
+
+    Convert small integer types before computing with them, because they overflow.
+    """
     entry = CATALOGUE.get(name) if isinstance(name, str) else None
     if entry is not None and entry.make is not None:
         return entry.make()
@@ -169,7 +172,7 @@ def _description(name: str) -> str:
 def _folders(name: str, data: Folder | None) -> list[Path]:
     """The folders that are searched, in order."""
     if data is not None and not Path(data).is_dir():
-        raise DataMissingError(f"data set {name!r} is wanted from {data}, which is no folder")
+        raise DataMissingError(f"data set {name!r} was not loaded: data={data} is not a folder")
     named = [data, os.environ.get("GRAMIAN_DATA")]
     return [Path(folder) for folder in named if folder] + [_cache()]
 
@@ -190,27 +193,27 @@ def _downloaded(name: str, home: Home) -> Arrays:
         arrays = home.download()
     except DownloadError as error:
         raise DownloadError(
-            f"data set {name!r} could not be downloaded: {error}. Nothing was kept; try again "
-            f"later, or set GRAMIAN_DATA to a folder that holds {name}.npz"
+            f"data set {name!r} could not be downloaded: {error}. Nothing was stored; try again "
+            f"later, or set GRAMIAN_DATA to a folder that contains {name}.npz"
         ) from error
     try:
         write(_cache() / f"{name}.npz", arrays)
     except OSError as error:
         raise DownloadError(
-            f"data set {name!r} was downloaded but could not be kept ({error}): set "
+            f"data set {name!r} was downloaded but could not be stored ({error}): set "
             "GRAMIAN_CACHE to a folder that can be written to"
         ) from error
     return arrays
 
 
 def _what_to_do(entry: Entry, folders: list[Path]) -> str:
-    places = ", ".join(str(f) if f.is_dir() else f"{f} (no folder)" for f in folders)
+    places = ", ".join(str(f) if f.is_dir() else f"{f} (not a folder)" for f in folders)
     way = (
         f"pass download=True to fetch it from {entry.home.base}, or"
         if entry.home
-        else f"it has no verified download, but is found at {entry.by_hand};"
+        else f"it cannot be downloaded automatically, but is available at {entry.by_hand};"
     )
     return (
         f"data set {entry.name!r} is not in {places}: {way} set GRAMIAN_DATA (or pass data=) to a "
-        f"folder that holds it as {entry.name}.npz"
+        f"folder that contains it as {entry.name}.npz"
     )

@@ -1,4 +1,4 @@
-"""The history of a session: every change is kept, and any earlier state can be restored."""
+"""The history of a session: all states are kept, and any earlier one can be restored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class History(Generic[State]):
     """
 
     version = 0
-    """Number of changes and returns so far; a page compares it with the one it shows."""
+    """Number of changes and restored states so far; a page with a smaller number is out of date."""
     seconds = 0.0
     """Duration of the last change."""
 
@@ -57,13 +57,14 @@ class History(Generic[State]):
             self.version += 1
 
     def change(self, action: str, given: dict[str, Any]) -> None:
-        """Perform an action that a page requests."""
+        """Perform an action that a page has requested."""
         with self.lock:
             if action == "go":
-                seen = given.get("version")  # a page undoes only a change that it has shown
+                seen = given.get("version")  # an outdated page must not undo anything
                 if isinstance(seen, bool) or seen != self.version:
                     raise ValueError(
-                        "another page has made a change since: look at it before you undo it"
+                        "a change was made on another page: look at the current state before you "
+                        "undo it"
                     )
                 self.go_to(given.get("to"))
             elif action in self._actions():

@@ -196,7 +196,7 @@ def read_sparse_parts(arrays: Archive) -> sp.csr_matrix:
         raise
     except (ValueError, TypeError, IndexError) as reason:
         raise FileError(
-            f"{arrays.path}: a sparse matrix is broken ({reason}): save it again"
+            f"{arrays.path}: a sparse matrix is invalid ({reason}): save it again"
         ) from None
     if 0 in found.shape:
         raise FileError(f"{arrays.path}: a sparse matrix has the shape {found.shape}")
