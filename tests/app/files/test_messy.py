@@ -400,3 +400,12 @@ def test_documents_of_other_office_programs_are_named(tmp_path):
 def test_rows_of_other_lengths_do_not_hide_the_separator(tmp_path):
     with pytest.raises(FileError, match="line 4 has 4 cells"):
         read_table(written(tmp_path, "t.csv", "a;b;c\n1;2;3\n4;5\n6;7;8;9\n3;3;3\n"))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_by_columns_is_read(indent, tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": [3, None], "name": ["x", "y"]})
+    path = written(tmp_path, "t.json", frame.to_json(indent=indent))
+    table = read_table(path, label="name")
+    np.testing.assert_array_equal(table.X, [[1.5, 3], [2.5, np.nan]])
+    assert table.y.tolist() == ["x", "y"]
