@@ -228,3 +228,42 @@ def test_clusters_are_predicted_by_the_names_of_their_labels(run, folder):
     assert run("predict", "m.csv", "--model", "m", "--out", "p.csv")[0] == 0
     found = pd.read_csv("p.csv")["prediction"]
     assert (found == frame["moon"]).mean() > 0.9 and "--seed" in refused(run, *line, "--seed", -1)
+
+
+@pytest.fixture
+def people(folder):
+    """Forty rows with ids, and links between some of them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 2)) + 4 * (np.arange(40) % 2)[:, None])
+    frame.columns = ["a", "b"]
+    frame.insert(0, "id", [f"p{k}" for k in range(40)])
+    frame.to_csv("people.csv", index=False)
+    line = ("cluster", "people.csv", "--clusters", 2, "--id", "id", "--method", "npkl")
+    return (*line, "--no-verdict", "--must-link", "l.csv", "--cannot-link", "l.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from,to,kind\np0,p2,same\np1,p2,different\n",
+        "from,to,kind\np0,p2,1\np1,p2,-1\n",
+        "from,to,type\np0,p2,Must-Link\np1,p2,cannot\n",
+        "p0,p2,must\np1,p2,cannot\n",
+    ],
+)
+def test_kinds_of_links_in_other_words(text, run, people):
+    Path("l.csv").write_text(text)
+    assert answer(run, *people)["links"] == {"must": 1, "cannot": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,kind\np0,p2,must\np9,q1,cannot\nq2,p3,must\n", "links 'q1', 'q2', which no row is"),
+        ("a,b,kind\np0,p2,must\np3,p3,cannot\n", "l.csv links 'p3' to itself: leave"),
+        ("a,b,kind\np0,p2,must\np3,p4,like\n", "pair 1 has the kind 'like', where must-link or"),
+    ],
+)
+def test_links_that_cannot_be_used_are_named(text, message, run, people):
+    Path("l.csv").write_text(text)
+    assert message in refused(run, *people)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 import gramian as gm
 from gramian.app.files import read_table
-from tests.app.cli.data import FLOWERS, answer, as_r_writes, numbered, refused, ships
+from tests.app.cli.data import FLOWERS, answer, as_r_writes, numbered, ratings, refused, ships
 
 
 def test_plain_text_when_piped(folder):
@@ -176,3 +177,16 @@ def test_the_row_of_the_header_of_a_sheet(run, folder):
         numbered().to_excel(book, startrow=2, index=False)
         book.book.active["A1"] = "Measured in 2024"
     assert answer(run, "info", "t.xlsx")["header"] == "row 3"
+
+
+def test_info_describes_ratings_and_dates(run, folder):
+    frame = ratings()
+    users, items = (pd.factorize(frame[name])[0] for name in ("user", "item"))
+    np.savez("r.npz", user=users, item=items, rating=frame["rating"])
+    facts = answer(run, "info", "r.npz")
+    assert (facts["ratings"], facts["users"], facts["items"]) == (len(frame), 30, 20)
+    assert (facts["lowest"], facts["highest"]) == (frame["rating"].min(), frame["rating"].max())
+    np.savez("x.npz", X=np.ones((3, 2)))
+    assert "X 3 × 2" in run("info", "x.npz")[1]
+    Path("d.csv").write_text("a,when\n1,2024-01-31\n2,2024-02-01\n")
+    assert [field["kind"] for field in answer(run, "info", "d.csv")["fields"]][1] == "date"

@@ -124,7 +124,7 @@ def test_a_first_line_without_known_ids_is_a_header(tmp_path):
         ("0,1\n2,\n", "pair 1 lacks a cell"),
         ("5,1,2\n2,3,4\n", "3 columns, where two of a pair belong"),
         ("0\n1\n", "one column, where two of a pair belong"),
-        ("a,b,kind\n0,1,apart\n", "pair 0 has the kind 'apart'"),
+        ("a,b,kind\n0,1,far\n", "pair 0 has the kind 'far'"),
         ("a,b,kind\n0,1,cannot-link\n", "no must-links"),
         (",b,a\n0,3,4\n1,5,6\n", "begins with a column that has no name"),
     ],

@@ -225,3 +225,10 @@ def test_reports_classes_that_differ_by_case(run, folder):
     frame.to_csv("n.csv", index=False)
     _, _, err = run("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict")
     assert "differ by upper and lower case only: U, V, u, v" in err
+
+
+def test_the_error_of_the_commonest_class_is_shown(run, folder):
+    frame = pd.read_csv("flowers.csv").iloc[30:120]
+    frame.to_csv("some.csv", index=False)
+    line = ("metric", "some.csv", "--label", "species", "--method", "kta", "--no-verdict")
+    assert answer(run, *line)["error_of_the_commonest_class"] == pytest.approx(1 - 50 / 90)

@@ -1,5 +1,6 @@
 """`gramian complete`, `recommend` and `evaluate`: models of ratings."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -318,3 +319,35 @@ def test_reports_far_ratings_and_short_lists(run, folder):
     assert "fewer than" not in err
     ratings().to_csv("r.csv", index=False)
     assert "is far from" not in run(*line)[2]
+
+
+def test_two_values_are_judged_by_the_share_of_errors(run, folder):
+    frame = ratings()
+    likes = frame.assign(rating=np.where(frame["rating"] > 3, 1, -1))
+    likes.to_csv("likes.csv", index=False)
+    line = ("complete", "likes.csv", "--lam", 5)
+    facts = answer(run, *line, "--method", "mmmf")
+    assert facts["held_out"]["measure"] == "share of errors" and " %" in facts["verdict"]
+    assert facts["held_out"]["after"] < 0.5
+    _, _, err = run(*line, "--no-verdict")
+    assert "the ratings have two values, -1 and 1: --method mmmf predicts" in " ".join(err.split())
+
+
+def test_counts_of_zero_are_left_out(run, folder):
+    ratings().assign(rating=lambda frame: frame["rating"] // 2 % 2).to_csv("c.csv", index=False)
+    line = ("complete", "c.csv", "--method", "implicit", "--lam", 5, "--no-verdict")
+    status, out, err = run(*line, "--json")
+    assert status == 0 and "with a count of 0 left out" in err
+    assert json.loads(out)["ratings"] == (ratings()["rating"] // 2 % 2 == 1).sum()
+
+
+def test_columns_with_other_names_of_the_same_meaning_are_found(run, fitted):
+    frame = ratings().rename(columns={"user": "userId", "item": "movieId", "rating": "stars"})
+    frame.to_csv("other.csv", index=False)
+    status, _, err = run("predict", "other.csv", "--model", "ratings.gramian", "--out", "p.csv")
+    assert status == 0 and "userId, movieId of other.csv are taken for user, item" in err
+    found = answer(run, "evaluate", "other.csv", "--model", "ratings.gramian")
+    plain = answer(run, "evaluate", "ratings.csv", "--model", "ratings.gramian")
+    assert found["rmse"] == plain["rmse"]
+    said = refused(run, "recommend", "alice,bob", "--model", "ratings.gramian")
+    assert said.endswith("separate users by blanks: alice bob")

@@ -583,6 +583,10 @@ def test_error_for_continuous_label_names_the_regressor(command, run, folder, mo
     sentence = refused(run, command, "n.csv", "--label", "price")
     assert "continuous quantity" in sentence and "MetricRegressor" in sentence
     frame.assign(price=(1e4 * frame["a"]).round()).to_csv("n.csv", index=False)
+    assert "'price' has another number in every row" in refused(
+        run, command, "n.csv", "--label", "price"
+    )
+    frame.assign(price=np.arange(60) // 2).to_csv("n.csv", index=False)
     for kind in (KTA, gm.kernel.AutoKernel):
         monkeypatch.setattr(kind, "fit", interrupt)
     method = ("--method", "kta") if command == "metric" else ()

@@ -112,7 +112,7 @@ def test_help_names_every_command(run):
         ("eigen points.csv", "square"),
         ("eigen kernel.npy -k 99", "99"),
         ("solve", "--entries"),
-        ("solve --entries points.csv", "square"),
+        ("solve --entries points.csv", "points.csv has 120 rows and 3 columns, where a square"),
         ("nonsense", "No such command"),
     ],
 )

@@ -369,3 +369,41 @@ def test_years_name_columns(first, named, tmp_path):
     assert read_header(path).named == named
     rows = "".join(f"{k},{k + 3},{k + 5}\n" for k in range(1980, 1990))
     assert not read_header(written(tmp_path, "u.csv", rows)).named
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        (b"%PDF-1.4\n1 0 obj", "a PDF document: save its table as"),
+        (b"\x89PNG\r\n\x1a\n", "a picture"),
+        (b"\xd0\xcf\x11\xe0\0\0", "the old Excel format, or has a password"),
+        (b"SQLite format 3\0", "an SQLite database"),
+    ],
+)
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.pdf"])
+def test_files_of_other_programs_are_named(name, head, words, tmp_path):
+    (tmp_path / name).write_bytes(head)
+    with pytest.raises(FileError, match=words):
+        read_table(tmp_path / name)
+
+
+def test_documents_of_other_office_programs_are_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.ods", "w") as file:
+        file.writestr("content.xml", "<x/>")
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+    with pytest.raises(FileError, match="of another office program: save its table"):
+        read_table(tmp_path / "t.ods")
+
+
+def test_rows_of_other_lengths_do_not_hide_the_separator(tmp_path):
+    with pytest.raises(FileError, match="line 4 has 4 cells"):
+        read_table(written(tmp_path, "t.csv", "a;b;c\n1;2;3\n4;5\n6;7;8;9\n3;3;3\n"))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_by_columns_is_read(indent, tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": [3, None], "name": ["x", "y"]})
+    path = written(tmp_path, "t.json", frame.to_json(indent=indent))
+    table = read_table(path, label="name")
+    np.testing.assert_array_equal(table.X, [[1.5, 3], [2.5, np.nan]])
+    assert table.y.tolist() == ["x", "y"]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from gramian.app.cli.names import free
+from gramian.app.cli.names import counted, free
 from gramian.app.cli.options import file_argument, format_options, option, out_option
 from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import Writing
@@ -112,6 +112,10 @@ def complete(
     names, (rows, cols, values) = ratings_to_fit(
         file, format, columns, missing, wide=wide, implicit=method == "implicit"
     )
+    if method == "implicit" and (values == 0).any():
+        done = values != 0
+        rows, cols, values = rows[done], cols[done], values[done]
+        note(f"{counted(int((~done).sum()), 'line')} with a count of 0 left out")
     called = None if titles is None else titles_of(titles, file, format, names, cols)
     if np.ptp(values) == 0 and method != "implicit":
         note(
@@ -120,6 +124,11 @@ def complete(
         )
     if method != "implicit":
         _note_far(values)
+    if method == "nuclear" and np.unique(values).size == 2:
+        note(
+            f"the ratings have two values, {values.min():g} and {values.max():g}: --method mmmf "
+            "predicts one of the two, with the share of errors"
+        )
     if method == "implicit" and values.max() > WIDE * np.median(values) > 0:
         note(
             f"the largest count is {values.max() / np.median(values):.0f} times the median, and "

@@ -40,6 +40,10 @@ def info(file: Path, format: ReadOptions, as_json: bool) -> None:
         with noted():
             facts = describe(file, format=format)
         fields = [] if as_json else facts.pop("fields", [])
+        if not as_json and "arrays" in facts:
+            facts["arrays"] = [
+                f"{name} {' × '.join(map(str, shape))}" for name, shape in facts["arrays"].items()
+            ]
         rows = [list(field.values()) for field in fields]
         table = (["column", "kind", "missing"], rows) if rows else None
         show("file", facts, as_json=as_json, rows=table)

@@ -21,6 +21,10 @@ from gramian.kernel._links import gather
 KIND = "kind"
 """The column with the kind of each pair: must-link or cannot-link."""
 
+WORDS = {"must": ("must", "same", "together"), "cannot": ("cannot", "different", "apart")}
+SIGNS = {"must": ("1", "+1", "+"), "cannot": ("-1", "0", "-")}
+"""Cells of the column of kinds; a column of such words is one, whatever its name."""
+
 Pairs = NDArray[np.int64]
 
 
@@ -83,7 +87,9 @@ def _read(file: Path, ids: dict[str, int]) -> _Links:
     names = [] if header is None else header.names
     headed = None if header is None else header.named
     table = read_table(file, text=names, format=ReadOptions(header=headed))
+    texts = table.texts
     kind = next((name for name in names if name.lower() == KIND), None) if headed else None
+    kind = kind or next((name for name in texts if _are_kinds(texts[name][not headed :])), None)
     ends = [name for name in names if name != kind]
     X: Any = table.X
     if sp.issparse(X):
@@ -98,44 +104,62 @@ def _read(file: Path, ids: dict[str, int]) -> _Links:
             f"{file} has {'one column' if len(names) == 1 else f'{len(names)} columns'}, where two "
             f"of a pair belong, and perhaps a column called {KIND}"
         )
-    if not table.texts:  # an array
+    if not texts:  # an array
         return _Links(file, np.array([[f"{end:g}" for end in pair] for pair in X]), None, True)
-    cells = np.column_stack([table.texts[name] for name in ends])
+    cells = np.column_stack([texts[name] for name in ends])
     gaps = np.array([None in pair for pair in cells.tolist()], dtype=bool)
     if gaps.any():
         raise click.ClickException(f"{file}: pair {gaps.argmax()} lacks a cell")
-    kinds = None if kind is None else _kinds(file, table.texts[kind])
-    if not headed and len(cells) > 1 and not any(c in ids or c.isdecimal() for c in cells[0]):
-        cells = cells[1:]  # a header
+    unnamed = not (headed or any(c in ids or c.isdecimal() for c in cells[0]))
+    first = int(unnamed and len(cells) > 1)  # after a header
+    cells, kinds = cells[first:], None if kind is None else _kinds(file, texts[kind][first:])
     return _Links(file, cells.astype(str), kinds, tuple(ends) == ROW_COLUMNS)
 
 
 def _kinds(file: Path, cells: NDArray[Any]) -> NDArray[np.str_]:
     """ "must" or "cannot" for each pair."""
-    kinds = np.array([str(c or "").lower().removesuffix("link").rstrip("-_ ") for c in cells])
-    wrong = ~np.isin(kinds, ("must", "cannot"))
-    if wrong.any():
+    called = {word: kind for table in (WORDS, SIGNS) for kind in table for word in table[kind]}
+    kinds = np.array([called.get(_plain(cell), "") for cell in cells])
+    if not kinds.all():
+        first = int((kinds == "").argmax())
         raise click.ClickException(
-            f"{file}: pair {wrong.argmax()} has the {KIND} {cells[wrong.argmax()]!r}, where "
-            "must-link or cannot-link belongs"
+            f"{file}: pair {first} has the {KIND} {cells[first]!r}, where must-link or cannot-link "
+            "(or same or different, 1 or -1) belongs"
         )
     return kinds
+
+
+def _are_kinds(cells: NDArray[Any]) -> bool:
+    """Whether a column has words for kinds only."""
+    words = {word for some in WORDS.values() for word in some}
+    return bool(len(cells)) and all(_plain(cell) in words for cell in cells)
+
+
+def _plain(cell: Any) -> str:
+    """A kind without "-link"."""
+    text = str(cell or "").strip().lower()
+    return text.removesuffix("link").rstrip("-_ ") or text
 
 
 def _pairs(
     links: _Links, kind: str, ids: NDArray[Any] | None, place: dict[str, int], rows: int
 ) -> Pairs:
     """Pairs of ids as row numbers; pairs that contain no known id are row numbers already."""
-    file = links.file
-    cells = links.cells if links.kinds is None else links.cells[links.kinds == kind]
-    if not len(cells):
+    file, cells = links.file, links.cells
+    some = np.ones(len(cells), dtype=bool) if links.kinds is None else links.kinds == kind
+    if not some.any():
         raise click.ClickException(f"{file} has no {kind}-links")
+    alike = cells[:, 0] == cells[:, 1]
+    if alike.any():
+        raise click.ClickException(
+            f"{file} links {str(cells[alike.argmax(), 0])!r} to itself: leave this pair out"
+        )
     known = np.vectorize(place.__contains__, otypes=[bool])(cells)
     whole = np.char.isdecimal(cells)
     if (links.by_row or not known.any()) and whole.all():
         if ids is not None and not links.by_row:
             note(f"{file} has no ids of --id: its numbers are used as row numbers from 0")
-        return _row_numbers(file, cells, rows)
+        return _row_numbers(file, cells, rows)[some]
     if not known.all():
         unknown = list(dict.fromkeys(cells[~(known if known.any() else whole)].tolist()))
         near = difflib.get_close_matches(unknown[0], place, n=2)
@@ -151,7 +175,7 @@ def _pairs(
         raise click.ClickException(
             f"{file} links {str(twice[0])!r}, and several rows are called so: name them apart"
         )
-    return np.vectorize(place.__getitem__, otypes=[np.int64])(cells)
+    return np.vectorize(place.__getitem__, otypes=[np.int64])(cells[some])
 
 
 def _row_numbers(file: Path, cells: NDArray[np.str_], rows: int) -> Pairs:

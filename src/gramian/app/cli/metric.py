@@ -170,6 +170,7 @@ def metric(
     if out is not None:
         columns = list(fitted.get_feature_names_out())
         deliver(out, model.transform(X), columns, first=given.ids, extra={given.label: y})
+    common = 1.0 - np.unique(classes, return_counts=True)[1].max() / len(classes)
     called = method if method != "auto" else f"auto ({_chosen(fitted, kept)})"
     files = {**run.keep(whole, rows, classes, verdict, source=file), "out": out}
     run.finish(
@@ -177,7 +178,7 @@ def metric(
         fitted,
         verdict,
         {**given.facts, "samples": len(classes), "classes": len(fitted.classes_), "method": called},
-        {"neighbors": k, **errors, **tested, **files},
+        {"neighbors": k, **errors, "error_of_the_commonest_class": common, **tested, **files},
     )
 
 

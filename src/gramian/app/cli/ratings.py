@@ -99,6 +99,11 @@ def _by_name(file: Path, header: Header, wanted: list[str]) -> list[str]:
             f"{file} has no header with {' and '.join(wanted)}, the columns that the model was "
             "fitted to: give it one, or say which they are, counted from 0, with --columns"
         )
+    roles = by_role(header.names) if missing else {}
+    if missing and set(range(len(wanted))) <= set(roles):
+        found = [roles[role] for role in range(len(wanted))]
+        note(f"{listed(found)} of {file} are taken for {listed(wanted)}: --columns names others")
+        return found
     if missing:
         raise click.ClickException(
             f"{file} lacks what the model was fitted to: {listed(missing)}; it has "
@@ -129,6 +134,8 @@ def known_users(model: Any, given: Sequence[str]) -> list[Any]:
     ids = {str(known): known for known in model.row_ids_.tolist()}
     unknown = next((user for user in given if user not in ids), None)
     if unknown is not None:
+        if "," in unknown and set(unknown.split(",")) <= set(ids):
+            raise click.ClickException(f"separate users by blanks: {unknown.replace(',', ' ')}")
         near = [known for known in ids if known.lower() == unknown.lower()]
         near = near or difflib.get_close_matches(unknown, ids, n=3)
         near = near or [known for known in ids if unknown and unknown in known][:3]

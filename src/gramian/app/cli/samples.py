@@ -110,6 +110,11 @@ class Samples:
             "cut it into groups, or learn a metric for a quantity in Python, by "
             "gramian.metric.MetricRegressor"
         )
+        if classes == len(y):
+            raise click.ClickException(
+                f"{self.source.file}: {self.label!r} has another number in every row, so it is an "
+                f"id or a quantity where classes belong: name another column, or {remedy}"
+            )
         if (y % 1 != 0).any():
             raise click.ClickException(
                 f"{self.source.file}: {what}, so it is a continuous quantity, not a class: {remedy}"

@@ -149,7 +149,13 @@ def _problem(files: dict[str, Path | None], trace: float | None) -> Any:
     read = {name: None if file is None else read_matrix(file) for name, file in files.items()}
     if "entries" not in given:
         return quadratic(read["A"], read["B"], read["C"])
-    return nearest(read["entries"], weights=read["weights"], C=read["C"], trace=trace)
+    entries: Any = read["entries"]
+    if entries.shape[0] != entries.shape[1]:
+        raise click.ClickException(
+            f"{files['entries']} has {entries.shape[0]} rows and {entries.shape[1]} columns, where "
+            "a square, symmetric matrix belongs"
+        )
+    return nearest(entries, weights=read["weights"], C=read["C"], trace=trace)
 
 
 @click.command(cls=Writing)

@@ -128,7 +128,10 @@ def _chosen(source: Source, sheets: dict[str, Any]) -> str:
 
 
 def json_frame(source: Source) -> TypedFrame:
-    """A table from one object per line, or a list of objects; absent keys are missing cells."""
+    """A table from one object per line, a list of objects, or an object of columns.
+
+    Absent keys are missing cells.
+    """
     path = source.path
     claim(path, 8.0 * source.size, f"{source.size:,} bytes of JSON", "write it as Parquet")
     objects = list(_objects(source))
@@ -152,13 +155,24 @@ def json_frame(source: Source) -> TypedFrame:
 def _objects(source: Source) -> Iterator[tuple[str, Any]]:
     """The rows and their locations, from a list of objects or from one object per line."""
     lines = [(number, line) for number, line in source.lines() if line.strip()]
-    if re.match(r"\s*\[\s*(\{|$)", lines[0][1] if lines else ""):
-        text = "\n".join(line for _, line in lines)
-        for place, found in enumerate(_loaded(source.path, text, "")):
+    first = lines[0][1] if lines else ""
+    one = len(lines) == 1 and first.lstrip().startswith("{")
+    if one or re.match(r"\s*(\[\s*(\{|$)|\{\s*$)", first):
+        whole = _loaded(source.path, "\n".join(line for _, line in lines), "")
+        for place, found in enumerate(whole if isinstance(whole, list) else _rows(whole)):
             yield f"object {place}", found
     else:
         for number, line in lines:
             yield f"line {number}", _loaded(source.path, line, f": line {number}")
+
+
+def _rows(whole: Any) -> list[Any]:
+    """The rows of an object of columns, as pandas writes them; otherwise the object itself."""
+    columns = list(whole.values()) if isinstance(whole, dict) else []
+    if not columns or not all(isinstance(column, dict) for column in columns):
+        return [whole]
+    names = dict.fromkeys(name for column in columns for name in column)
+    return [{key: column.get(name) for key, column in whole.items()} for name in names]
 
 
 def _loaded(path: NameOfFile, text: str, where: str) -> Any:

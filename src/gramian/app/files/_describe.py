@@ -17,11 +17,12 @@ from gramian.app.files._columns import (
     numbers,
 )
 from gramian.app.files._errors import NameOfFile, reading
+from gramian.app.files._ratings import NPZ_NAMES
 from gramian.app.files._source import Format, locate
-from gramian.app.files._tables import FEW, frame, matrix
+from gramian.app.files._tables import FEW, frame, looks_like, matrix
 from gramian.common import memory
 
-KINDS = ("whole number", "number", "text")
+KINDS = ("whole number", "number", "text", "date")
 NO_HEADER = "none: the columns are called x0, x1, …, and options take their numbers from 0"
 
 
@@ -35,7 +36,8 @@ def describe(path: NameOfFile, format: Format = None) -> dict[str, Any]:
         header : where the names of the columns are, and layout: how the cells are separated, for
         text files;
         fields : list of {"name", "kind", "missing"}, for dense files, where kind is
-        "whole number", "number" or "text";
+        "whole number", "number", "text" or "date";
+        ratings, users, items : counts, and the lowest and highest rating, for NPZ files of ratings;
         stored : the number of stored entries, for sparse files;
         label : {"name", "kind", "distinct", "counts"}, where the file has labels, counts being
         None where there are many;
@@ -57,6 +59,12 @@ def describe(path: NameOfFile, format: Format = None) -> dict[str, Any]:
         if source.format == "npz":
             with archive(source) as arrays:
                 facts["arrays"] = {name: list(arrays.shape(name)) for name in arrays.names}
+                if set(NPZ_NAMES) <= set(arrays.names):
+                    users, items, ratings = (arrays.array(name) for name in NPZ_NAMES)
+                    facts |= {"ratings": int(ratings.size), "users": int(np.unique(users).size)}
+                    facts |= {"items": int(np.unique(items).size)}
+                    facts |= {"lowest": float(ratings.min()), "highest": float(ratings.max())}
+                    return facts
                 if not arrays.is_sparse and len(arrays.tables) != 1:
                     return facts
         found = matrix(source)
@@ -92,7 +100,7 @@ def _fields(names: list[str], columns: list[Values]) -> list[dict[str, Any]]:
 def _kind(values: Values) -> str:
     found, text = (None, 0) if values.dtype.kind in "US" else numbers(values)
     if found is None or text is not None:
-        return KINDS[2]
+        return KINDS[3 if looks_like(values) == "dates" else 2]
     return KINDS[int(bool((found[np.isfinite(found)] % 1 != 0).any()))]
 
 

@@ -297,16 +297,17 @@ def decimal_of(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
 
 def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
     """The first separator that splits all lines into equally many cells, at least two; otherwise
-    one with which no line has more cells than the first, or a comma."""
-    best = ragged = ""
+    one with which no line has more cells than the first, or most have as many, or a comma."""
+    best = ragged = uneven = ""
     for delimiter in reversed(DELIMITERS):
         widths = [len(cells) for _, cells in records(path, iter(lines), delimiter)]
         alike = len(set(widths)) == 1 or (len(widths) > 2 and {*widths[1:]} == {widths[0] + 1})
         if min(widths) > 1 and alike:
             best = delimiter
-        elif min(widths) > 1 and max(widths) == widths[0] and delimiter not in UNQUOTED:
-            ragged = delimiter
-    return best or ragged or ","
+        elif min(widths) > 1 and delimiter not in UNQUOTED:
+            ragged = delimiter if max(widths) == widths[0] else ragged
+            uneven = delimiter if 2 * widths.count(widths[0]) > len(widths) else uneven
+    return best or ragged or uneven or ","
 
 
 def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:

@@ -44,7 +44,25 @@ PACKED: dict[bytes, Callable[..., Any]] = {
     b"\xfd7zXZ": lzma.open,
 }
 """Leading bytes of compressed files, and the functions that open them."""
-OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+FOREIGN = {
+    b"\xd0\xcf\x11\xe0": "of the old Excel format, or has a password",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"\x89HDF": "an HDF5 file",
+    b"MATLAB": "a MATLAB file",
+    b"$FL2": "an SPSS file",
+    b"<stata_dta>": "a Stata file",
+    b"SQLite": "an SQLite database",
+    b"RDX": "an R file",
+    b"X\n\0\0": "an R file",
+    b"\x80\x04\x95": "a pickle of Python",
+    b"\x80\x05\x95": "a pickle of Python",
+}
+"""Leading bytes of files of other programs, which are not read."""
+
+OFFICE = ("word/document.xml", "ppt/presentation.xml", "content.xml")
+"""Files in the ZIP files of other office programs."""
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
         codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
 """Byte order marks and encodings; a mark that starts with another mark comes before it."""
@@ -175,18 +193,29 @@ def locate(path: NameOfFile, format: Format) -> Source:
         if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
             raise FileError(f"{path} is not an ordinary file: copy its content into one")
         name, content = _unpacked(path, asked)
-        source = _without_mark(Source(path, options=options, content=content))
+        source = Source(path, options=options, content=content)
+        _refuse_foreign(source)
+        source = _without_mark(source)
         ending = Path(name.lower()).suffix
         named = next((kind for kind, ends in ENDINGS.items() if ending in ends), None)
         found = asked or named or _sniffed(source)
-        if found == "excel" and ending == ".xls":
-            raise FileError(f"{path} is of the old Excel format: save it as .xlsx or CSV")
         if content is not None and found in BINARY:
             raise FileError(f"{path} is compressed, which {found} files cannot be: unpack it first")
         if options.sheet is not None and found != "excel":
             raise FileError(f"{path} is {found}, which has no sheets: leave out the name of one")
         source = replace(source, format=found)
         return _in_utf8(source) if found in ("csv", "tsv", "arff") else source
+
+
+def _refuse_foreign(source: Source) -> None:
+    """Raise FileError for a file of another program, by its first bytes."""
+    with source.open() as file:
+        head = file.read(16)
+    what = next((kind for mark, kind in FOREIGN.items() if head.startswith(mark)), None)
+    if head.startswith(ZIP) and {info.filename for info in _zipped(source.path)} & {*OFFICE}:
+        what = "of another office program"
+    if what is not None:
+        raise FileError(f"{source.path} is {what}: save its table as .xlsx or CSV")
 
 
 def _unpacked(path: NameOfFile, asked: str | None) -> tuple[str, bytes | None]:
@@ -221,7 +250,7 @@ def _zipped_table(path: NameOfFile) -> str | None:
     files = [info for info in _zipped(path) if not info.is_dir()]
     ours = [info for info in files if not info.filename.startswith("__MACOSX/")]
     names = [info.filename for info in ours]
-    if not names or WORKBOOK in names or any(name.endswith(".npy") for name in names):
+    if not names or {WORKBOOK, *OFFICE} & {*names} or any(name.endswith(".npy") for name in names):
         return None
     if len(names) > 1 or ours[0].flag_bits & 1:
         what = "is encrypted" if len(names) == 1 else f"has {len(names)} files in it"
@@ -307,8 +336,6 @@ def _sniffed(source: Source) -> str:
     if found := _by_magic(head):
         workbook = found == "npz" and WORKBOOK in [i.filename for i in _zipped(source.path)]
         return "excel" if workbook else found
-    if head.startswith(OLD_EXCEL):
-        raise FileError(f"{source.path} is of the old Excel format: save it as .xlsx or CSV")
     lines = head.decode(errors="replace").splitlines()
     if lines and lines[0].startswith(BANNER):
         return "matrix market"

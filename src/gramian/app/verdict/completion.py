@@ -55,9 +55,13 @@ def verdict_of_completion(model: Any, rows: Any, cols: Any, values: Any) -> Verd
     of_means, learned = (errors.mean(axis=0) ** (1.0 if graded else 0.5)).tolist()
     measure = "mean absolute error" if graded else "RMSE"
     gain = errors[:, 0] - errors[:, 1]
+    figures = [f"{figure:.4g}" for figure in (of_means, learned)]
+    if graded and levels.size == 2:  # such as -1 and 1
+        measure, (of_means, learned) = "share of errors", (errors > 0).mean(axis=0).tolist()
+        figures = [percent(of_means), percent(learned)]
     sentence = (
-        f"{measure} {learned:.4g} on {len(gain):,} held-out ratings, where the means of users and "
-        f"items have {of_means:.4g}"
+        f"{measure} {figures[1]} on {len(gain):,} held-out ratings, where the means of users and "
+        f"items have {figures[0]}"
     )
     sentence = compared(sentence, gain.mean(), beyond_chance(gain), "means")
     return Verdict(sentence, measure, of_means, learned, len(gain))
