@@ -345,7 +345,7 @@ def test_columns_with_other_names_of_the_same_meaning_are_found(run, fitted):
     frame = ratings().rename(columns={"user": "userId", "item": "movieId", "rating": "stars"})
     frame.to_csv("other.csv", index=False)
     status, _, err = run("predict", "other.csv", "--model", "ratings.gramian", "--out", "p.csv")
-    assert status == 0 and "userId, movieId of other.csv are taken for user, item" in err
+    assert status == 0 and "userId, movieId of other.csv are treated as user, item" in err
     found = answer(run, "evaluate", "other.csv", "--model", "ratings.gramian")
     plain = answer(run, "evaluate", "ratings.csv", "--model", "ratings.gramian")
     assert found["rmse"] == plain["rmse"]

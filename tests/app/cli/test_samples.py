@@ -305,7 +305,7 @@ def test_an_index_in_another_order_is_left_out(run, folder):
     shuffled.drop(columns=shuffled.columns[0]).to_csv("shuffled.csv")
     line = ("metric", "shuffled.csv", "--label", shuffled.columns[-1], "--encode", "all")
     status, _, err = run(*line, "--method", "kta", "--no-verdict")
-    assert status == 0 and "no name and numbers the rows, and is left out" in err
+    assert status == 0 and "no name and a different number in each row; it is left out" in err
 
 
 def test_empty_columns_at_the_end_are_left_out(run, folder):

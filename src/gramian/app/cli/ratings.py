@@ -102,7 +102,7 @@ def _by_name(file: Path, header: Header, wanted: list[str]) -> list[str]:
     roles = by_role(header.names) if missing else {}
     if missing and set(range(len(wanted))) <= set(roles):
         found = [roles[role] for role in range(len(wanted))]
-        note(f"{listed(found)} of {file} are taken for {listed(wanted)}: --columns names others")
+        note(f"{listed(found)} of {file} are treated as {listed(wanted)}: --columns names others")
         return found
     if missing:
         raise click.ClickException(
