@@ -305,7 +305,7 @@ def test_an_index_in_another_order_is_left_out(run, folder):
     shuffled.drop(columns=shuffled.columns[0]).to_csv("shuffled.csv")
     line = ("metric", "shuffled.csv", "--label", shuffled.columns[-1], "--encode", "all")
     status, _, err = run(*line, "--method", "kta", "--no-verdict")
-    assert status == 0 and "no name and a different number in each row; it is left out" in err
+    assert status == 0 and "it contains a different number in each row and is left out" in err
 
 
 def test_empty_columns_at_the_end_are_left_out(run, folder):
@@ -583,7 +583,7 @@ def test_error_for_continuous_label_names_the_regressor(command, run, folder, mo
     sentence = refused(run, command, "n.csv", "--label", "price")
     assert "continuous quantity" in sentence and "MetricRegressor" in sentence
     frame.assign(price=(1e4 * frame["a"]).round()).to_csv("n.csv", index=False)
-    assert "'price' has another number in every row" in refused(
+    assert "'price' has a different number in every row" in refused(
         run, command, "n.csv", "--label", "price"
     )
     frame.assign(price=np.arange(60) // 2).to_csv("n.csv", index=False)
