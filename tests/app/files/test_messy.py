@@ -243,6 +243,18 @@ def test_a_list_of_objects(indent, tmp_path):
         read_table(written(tmp_path, "u.json", '[{"a": 1}, {"a"'))
 
 
+def test_warns_if_an_expected_name_is_also_a_value(tmp_path):
+    path = written(tmp_path, "votes.csv", "y,n,left\ny,y,left\nn,y,right\n")
+    with pytest.warns(UserWarning, match="header, because it contains 'left'; --no-header"):
+        assert read_header(path, expected=["left"]).named
+
+
+def test_warns_if_a_row_of_texts_may_be_a_header(tmp_path):
+    path = written(tmp_path, "t.csv", "review,mood\ngood film,pos\nbad film,neg\nmeh,neg\n")
+    with pytest.warns(UserWarning, match="read as data; .* pass --header"):
+        assert not read_header(path).named
+
+
 def test_first_line_of_ids_is_not_a_header(tmp_path):
     for text in ("anna,ben\n", "anna,ben\n12,anna\n"):
         path = written(tmp_path, "t.csv", text)
