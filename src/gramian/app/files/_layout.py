@@ -27,8 +27,8 @@ DELIMITERS = {
 """Separators of cells and their names, in the order of preference; a space is a run of blanks."""
 
 UNQUOTED = (" ", "::")
-MISSING = ("", "NA", "na", "<NA>", "NaN", "nan", "NaT", "N/A", "n/a", "N.A.", "#N/A", "#DIV/0!",
-           "null", "NULL", "None", "?")  # fmt: skip
+MISSING = ("", "NA", "na", "<NA>", "NaN", "nan", "NaT", "N/A", "n/a", "N.A.", "n.a.", "#N/A",
+           "#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!", "null", "NULL", "None", "?")  # fmt: skip
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
