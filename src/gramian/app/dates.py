@@ -55,7 +55,7 @@ def first_number(cells: Any, name: str) -> str:
         ways = "both ways" if days_first else "either way"
         raise ValueError(
             f"{name} has dates like {pairs[0][0]}/{pairs[0][1]}/…, which can be read {ways}, day "
-            "or month first: write them as 2024-05-31"
+            "or month first: write them as 2024-05-31 or leave out the column"
         )
     return OPEN if not pairs else DAY if days_first else MONTH
 

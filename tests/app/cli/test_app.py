@@ -42,6 +42,7 @@ def test_unknown_commands_are_rejected_with_a_suggestion(line, message, run, tmp
 )
 def test_error_for_missing_file_suggests_the_nearest_name(name, hint, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "points.csv").write_text("a,b\n1,2\n")
+    for ending in ("csv", "gramian", "html"):
+        (tmp_path / f"points.{ending}").write_text("a,b\n1,2\n")
     status, _, err = run("info", name)
     assert status == 2 and f"there is no such file or folder; {hint}" in " ".join(err.split())

@@ -115,7 +115,8 @@ def test_many_small_classes_are_noted_in_our_words(run, folder):
     frame.assign(name=[f"flower {k % 100}" for k in range(150)]).to_csv("names.csv", index=False)
     _, _, err = run("metric", "names.csv", "--label", "name", "--method", "kta", "--no-verdict")
     said = " ".join(err.split())
-    assert "'name' has 100 classes in 150 rows: nothing can be learned" in said
+    assert "nothing can be learned from classes of one row (flower 50, flower 51" in said
+    assert "leave their cells of 'name' empty to leave these rows out" in said
     assert "regression" not in said
 
 

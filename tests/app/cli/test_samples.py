@@ -282,6 +282,7 @@ def test_ambiguous_dates_are_reported_with_their_column(run, folder):
     pd.read_csv("flowers.csv").assign(when=when).to_csv("dated.csv", index=False)
     said = refused(run, "metric", "dated.csv", "--label", "species", "--encode", "when")
     assert "'when' has dates like 1/1/…, which can be read either way" in said
+    assert "or leave out the column" in said
 
 
 def test_constant_text_is_to_be_left_out(run, folder):

@@ -158,7 +158,8 @@ def test_truth_values_of_arrow_are_numbers_with_and_without_gaps(ending, gap, tm
         ("t.xlsx", b"PK\x03\x04 broken", "not a whole excel file"),
         ("t.jsonl", b'{"a": 1}\n{"a": \n', "line 2 is not JSON"),
         ("t.jsonl", b"[1, 2]\n", "line 1 is no object"),
-        ("t.jsonl", b'{"a": [1]}\n', "lists or objects"),
+        ("t.jsonl", b'{"a": [1], "b": 2}\n', "column 'a' contains lists, not numbers or text"),
+        ("t.jsonl", b'{"a": {"b": 1}, "a.b": 2}\n', "object 0 has two values of one name"),
         ("t.jsonl", b"\n", "no rows"),
         ("t.feather", b"ARROW1 broken", "not a whole feather file"),
         ("t", b"\xd0\xcf\x11\xe0 old", "old Excel format"),
@@ -229,6 +230,20 @@ def test_names_in_a_comment_are_those_of_the_columns(text, tmp_path):
 def test_reads_text_that_begins_like_a_comment(tmp_path):
     rows, _, _ = read_ratings(written(tmp_path, "t.csv", "#ff0000,1,2\n#00ff00,3,4\n"))
     assert rows.tolist() == ["#ff0000", "#00ff00"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a": 1, "b": {"c": 2}}, {"a": 3, "b": {"c": 5}}]',
+        '{"count": 2, "rows": [{"a": 1, "b.c": 2}, {"a": 3, "b.c": 5}]}',
+        '{"a": [1, 3], "b.c": [2, 5]}',
+    ],
+)
+def test_reads_nested_objects_and_objects_of_lists(text, tmp_path):
+    table = read_table(written(tmp_path, "t.json", text))
+    assert table.columns == ["a", "b.c"]
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 5]])
 
 
 @pytest.mark.parametrize("indent", [None, 2])

@@ -203,7 +203,8 @@ def classes_of(given: Samples, unknown: str) -> NDArray[Any]:
     """The labels, as text if all are classes; without them a message that asks for their column."""
     if given.y is None:
         columns = [str(c) for c in getattr(given.X, "columns", ())]
-        known = ", ".join(columns[:10]) + (", …" if len(columns) > 10 else "")
+        first, last = columns[:10], columns[10:][-1:]
+        known = ", ".join(first + ["…"] * (len(columns) > 11) + last)
         raise click.UsageError(
             f"name the column of labels with --label; {given.source.file} has {known}"
         )
@@ -212,15 +213,15 @@ def classes_of(given: Samples, unknown: str) -> NDArray[Any]:
 
 def _refuse_names(given: Samples, y: NDArray[Any]) -> None:
     """Raise an error if each class has one row; report such classes and names equal up to case."""
-    names = np.unique(y)
+    names, sizes = np.unique(y, return_counts=True)
     classes = len(names)
     if len({str(name).casefold() for name in names}) < classes:
         note(f"some classes of {given.label!r} differ by upper and lower case only: "
              f"{listed(names.tolist())}")  # fmt: skip
-    if len(y) / 2 < classes < len(y):
+    if 1 in sizes and classes < len(y):
         note(
-            f"{given.label!r} has {classes} classes in {len(y)} rows: nothing can be learned from "
-            "a class of one row"
+            f"nothing can be learned from classes of one row ({listed(names[sizes == 1].tolist())}"
+            f"): leave their cells of {given.label!r} empty to leave these rows out"
         )
     if len(y) > 1 and classes == len(y):
         raise click.ClickException(

@@ -54,7 +54,7 @@ def read_with_texts(source: Source) -> Table:
 def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
     """The columns of text, and the option that fits each."""
     options = {
-        "names": "--id {} keeps it as the name of the rows",
+        "names": "--id {0} keeps it as the name of the rows, --drop {0} leaves it out",
         "dates": "--encode {} makes numbers of its dates",
         "categories": "--encode {} makes numbers of its categories",
         "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill",

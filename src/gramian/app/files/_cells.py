@@ -68,10 +68,19 @@ def in_memory(
     cells = [[None if _is_missing(cell) else cell for cell in row] for _, row in rows]
 
     def read(columns: Sequence[int]) -> list[Any]:
+        for column in columns:
+            if any(isinstance(row[column], list) for row in cells):
+                raise _no_cells(path, names[column], "lists")
         return [[row[column] for row in cells] for column in columns]
 
     places = [place for place, _ in rows]
     return TypedFrame(path, unique_names(path, names), headed, len(rows), (header,), read, places)
+
+
+def _no_cells(path: NameOfFile, name: str, what: str) -> FileError:
+    return FileError(
+        f"{path}: column {name!r} contains {what}, not numbers or text: drop it or convert it"
+    )
 
 
 def _is_missing(cell: Any) -> bool:
@@ -140,7 +149,7 @@ def _chosen(source: Source, sheets: dict[str, Any]) -> str:
 def json_frame(source: Source) -> TypedFrame:
     """A table from one object per line, a list of objects, or an object of columns.
 
-    Absent keys are missing cells.
+    Absent keys are missing cells; the keys of nested objects are joined by points.
     """
     path = source.path
     claim(path, 8.0 * source.size, f"{source.size:,} bytes of JSON", "write it as Parquet")
@@ -148,17 +157,11 @@ def json_frame(source: Source) -> TypedFrame:
     for place, found in objects:
         if not isinstance(found, dict):
             raise FileError(f"{path}: {place} is no object with names: write it as CSV")
+    objects = [(place, _flat(path, place, row)) for place, row in objects]
     names = list(dict.fromkeys(key for _, row in objects for key in row))
     if not names:
         raise FileError(f"{path} has no rows: is it the right file?")
     rows = [(place, [row.get(name) for name in names]) for place, row in objects]
-    for _, row in rows:
-        nested = [name for name, c in zip(names, row, strict=True) if isinstance(c, (dict, list))]
-        if nested:
-            raise FileError(
-                f"{path}: {nested[0]!r} holds lists or objects, where each row is an object of "
-                "numbers and texts: write it so (pandas: orient='records')"
-            )
     return in_memory(path, names, True, rows, "the names in the objects")
 
 
@@ -177,12 +180,32 @@ def _objects(source: Source) -> Iterator[tuple[str, Any]]:
 
 
 def _rows(whole: Any) -> list[Any]:
-    """The rows of an object of columns, as pandas writes them; otherwise the object itself."""
+    """The rows of an object of columns, or of the only list of objects in it; otherwise itself."""
     columns = list(whole.values()) if isinstance(whole, dict) else []
+    lists = [column for column in columns if isinstance(column, list)]
+    tables = [cells for cells in lists if cells and all(isinstance(cell, dict) for cell in cells)]
+    if len(tables) == 1:
+        return tables[0]
+    if lists and len(lists) == len(columns) and len({len(cells) for cells in lists}) == 1:
+        return [dict(zip(whole, cells, strict=True)) for cells in zip(*lists, strict=True)]
     if not columns or not all(isinstance(column, dict) for column in columns):
         return [whole]
     names = dict.fromkeys(name for column in columns for name in column)
     return [{key: column.get(name) for key, column in whole.items()} for name in names]
+
+
+def _flat(path: NameOfFile, place: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A row without nested objects."""
+    pairs = list(row.items())
+    while any(isinstance(cell, dict) for _, cell in pairs):
+        levels = [{key: cell} if not isinstance(cell, dict) else
+                  {f"{key}.{inner}": value for inner, value in cell.items()}
+                  for key, cell in pairs]  # fmt: skip
+        pairs = [pair for level in levels for pair in level.items()]
+    cells = dict(pairs)
+    if len(cells) < len(pairs):
+        raise FileError(f"{path}: {place} has two values of one name: rename one")
+    return cells
 
 
 def _loaded(path: NameOfFile, text: str, where: str) -> Any:
@@ -241,9 +264,7 @@ def _from_arrow(path: NameOfFile, arrow: Any, column: Any, name: str) -> Any:
     if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if not any(getattr(types, f"is_{known}")(kind) for known in ARROW_TYPES):
-        raise FileError(
-            f"{path}: column {name!r} holds {kind}, not numbers or text: drop it or convert it"
-        )
+        raise _no_cells(path, name, str(kind))
     if types.is_boolean(kind):
         column = column.cast(arrow.float64(), safe=False)  # 0 and 1, with and without gaps
     if types.is_date(kind) or types.is_timestamp(kind):

@@ -129,10 +129,12 @@ def reason_of(reason: OSError) -> str:
 
 
 def _near(path: Path) -> str | None:
-    """The file in the same folder with the most similar name."""
+    """The file in the same folder with the most similar name, if equal with the same extension."""
     try:
-        others = {other.stem.lower(): other.name for other in path.parent.iterdir()}
+        names = [other.name for other in path.parent.iterdir()]
     except OSError:
         return None
+    names.sort(key=lambda name: Path(name).suffix == path.suffix)
+    others = {Path(name).stem.lower(): name for name in names}
     found = get_close_matches(path.stem.lower(), others, n=1, cutoff=0.7)
     return str(path.with_name(others[found[0]])) if found and path.name else None
