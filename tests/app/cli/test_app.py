@@ -46,3 +46,8 @@ def test_error_for_missing_file_suggests_the_nearest_name(name, hint, run, tmp_p
         (tmp_path / f"points.{ending}").write_text("a,b\n1,2\n")
     status, _, err = run("info", name)
     assert status == 2 and f"there is no such file or folder; {hint}" in " ".join(err.split())
+
+
+def test_asks_to_download_an_address(run):
+    status, _, err = run("info", "https://example.com/points.csv")
+    assert status == 2 and "an address on the web; download the file first" in " ".join(err.split())

@@ -191,10 +191,17 @@ def test_rows_that_end_early_lack_their_last_cells(tmp_path):
     np.testing.assert_array_equal(table.X, [[1.5, 2, np.nan], [3, 4, 5]])
 
 
+def test_reads_a_workbook_with_the_extension_of_text(tmp_path):
+    FRAME.to_excel(tmp_path / "t.xlsx", index=False)
+    path = (tmp_path / "t.xlsx").rename(tmp_path / "t.csv")
+    with pytest.warns(UserWarning, match="is read as excel, which it contains"):
+        assert read_header(path).names == list(FRAME)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b,c\n1,2,3\n4,5\n", "ends in the middle of line 3"),
+        ("a,b,c\n1,2,3\n4,5\n", "the last line, 3, has 2 cells where the first has 3"),
         ("a,b,c\n1,2,3\n4\n5,6,7\n", "line 3 has 1 cells"),
         ("a,b,c\n1,2\n3,4,5,6\n", "line 3 has 4 cells"),
         ("1,2,3\n4,5\n6,7,8\n", "line 2 has 2 cells"),

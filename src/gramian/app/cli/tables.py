@@ -96,7 +96,7 @@ def left_out(
     if missing:
         raise click.ClickException(
             f"{file} lacks what the model was fitted to: {listed(missing)}"
-            + ("" if headed else "; it has no header, by which they could be found")
+            + (f"; it has {listed(there)}" if headed else "; it has no header to find them by")
         )
     others = [name for name in there if name not in set(names)]
     unused = [name for name in others if name not in used]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import lzma
 import os
+import re
 import warnings
 import zipfile
 import zlib
@@ -116,6 +117,8 @@ def shown(value: Any) -> str:
 def reason_of(reason: OSError) -> str:
     """Why a file cannot be read or written, and a remedy."""
     if isinstance(reason, FileNotFoundError):
+        if re.match("https?:/", os.fsdecode(reason.filename or "")):
+            return "it is an address on the web; download the file first"
         near = _near(Path(os.fsdecode(reason.filename or "")))
         hint = f"did you mean {shown(near)}?" if near else "check the name"
         return f"there is no such file or folder; {hint}"

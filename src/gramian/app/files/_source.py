@@ -180,7 +180,7 @@ class Source:
     def _rather(self) -> str:
         with self.open() as file:
             found = _by_magic(file.read(8))
-        return f' (it begins like {found}, for which pass format="{found}")' if found else ""
+        return f" (it begins like {found})" if found else ""
 
 
 def locate(path: NameOfFile, format: Format) -> Source:
@@ -199,6 +199,9 @@ def locate(path: NameOfFile, format: Format) -> Source:
         ending = Path(name.lower()).suffix
         named = next((kind for kind, ends in ENDINGS.items() if ending in ends), None)
         found = asked or named or _sniffed(source)
+        if asked is None and found not in BINARY and _sniffed(source) in BINARY:
+            found = _sniffed(source)
+            warnings.warn(f"{path} is read as {found}, which it contains", stacklevel=2)
         if content is not None and found in BINARY:
             raise FileError(f"{path} is compressed, which {found} files cannot be: unpack it first")
         if options.sheet is not None and found != "excel":

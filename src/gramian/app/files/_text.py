@@ -117,7 +117,10 @@ class TextFrame:
         if rows == 0:
             raise FileError(f"{self.path} has a header and no rows: is it the whole file?")
         if short == [line]:
-            raise FileError(f"{self.path} ends in the middle of line {line}: is it the whole file?")
+            raise FileError(
+                f"{self.path}: the last line, {line}, has {len(cells)} cells where the first has "
+                f"{width}: is it the whole file, or a text below the table, to be removed?"
+            )
         if short:
             many = f"{len(short)} rows end" if len(short) > 1 else "a row ends"
             warnings.warn(
