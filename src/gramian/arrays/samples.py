@@ -115,7 +115,7 @@ def refuse_no_samples(X: Any) -> None:
         return
     named = zip(X.columns, kinds, strict=True)
     if dates := [str(name) for name, kind in named if str(kind).lower().startswith(OF_TIME)]:
-        raise _text_error(dates)
+        raise _text_error(_text_columns(X) or dates)
     if hasattr(X, "iloc") and not X.columns.is_unique:
         some = ", ".join(map(repr, X.columns[X.columns.duplicated()].unique()[:5]))
         raise ValueError(f"columns of X have the same name, {some}: rename or remove them")
