@@ -305,7 +305,7 @@ def test_an_index_in_another_order_is_left_out(run, folder):
     shuffled.drop(columns=shuffled.columns[0]).to_csv("shuffled.csv")
     line = ("metric", "shuffled.csv", "--label", shuffled.columns[-1], "--encode", "all")
     status, _, err = run(*line, "--method", "kta", "--no-verdict")
-    assert status == 0 and "no name and a different number in each row; it is left out" in err
+    assert status == 0 and "it contains a different number in each row and is left out" in err
 
 
 def test_empty_columns_at_the_end_are_left_out(run, folder):
@@ -583,7 +583,7 @@ def test_error_for_continuous_label_names_the_regressor(command, run, folder, mo
     sentence = refused(run, command, "n.csv", "--label", "price")
     assert "continuous quantity" in sentence and "MetricRegressor" in sentence
     frame.assign(price=(1e4 * frame["a"]).round()).to_csv("n.csv", index=False)
-    assert "'price' has another number in every row" in refused(
+    assert "'price' has a different number in every row" in refused(
         run, command, "n.csv", "--label", "price"
     )
     frame.assign(price=np.arange(60) // 2).to_csv("n.csv", index=False)
@@ -615,7 +615,7 @@ def test_reports_numbers_that_stand_for_missing_cells(run, folder):
     assert "-999" in (folder / "n.csv").read_text() and "-999" not in run(*line)[2]
 
 
-@pytest.mark.parametrize("cell", ["<NA>", "na", "N.A.", "NaT", "#DIV/0!"])
+@pytest.mark.parametrize("cell", ["<NA>", "na", "N.A.", "n.a.", "NaT", "#DIV/0!", "#VALUE!"])
 def test_spellings_of_missing_cells(cell, run, folder):
     frame = numbered().drop(columns=["patientId", "visit", "grid"]).astype({"a": object})
     frame.loc[3, "a"] = cell
@@ -623,10 +623,21 @@ def test_spellings_of_missing_cells(cell, run, folder):
     assert "n.csv has 1 missing cell" in refused(run, "metric", "n.csv", "--label", "kind")
 
 
+def test_names_the_text_among_amounts(run, folder):
+    """The first cell with a unit is no error."""
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame["price"] = [f"${k:,}.50" for k in range(1000, 1060)]
+    frame.loc[3, "price"] = "on request"
+    frame.to_csv("n.csv", index=False)
+    sentence = refused(run, "metric", "n.csv", "--label", "kind")
+    assert "'price' has 'on request' in line 5 (most of its cells are numbers" in sentence
+
+
 def test_reports_second_row_of_names(run, folder):
     rows = ["size,mass,kind", "cm,kg,text", *(f"{k},{k * k % 7},{'uv'[k % 2]}" for k in range(30))]
     (folder / "n.csv").write_text("\n".join(rows))
     sentence = refused(run, "metric", "n.csv", "--label", "kind")
-    assert "line 2 may be a second header or a row of units" in sentence
+    assert "line 2 may be a second header or a row of units: remove it from the file" in sentence
+    assert "'cm', 'kg'" in sentence and "--missing" not in sentence and "--drop" not in sentence
     (folder / "n.csv").write_text("<table><tr><td>1</td></tr></table>")
     assert "is an HTML page" in refused(run, "metric", "n.csv", "--label", "kind")

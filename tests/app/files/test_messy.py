@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import zipfile
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -241,6 +242,31 @@ def test_a_list_of_objects(indent, tmp_path):
         read_table(path)
     with pytest.raises(FileError, match="is not JSON"):
         read_table(written(tmp_path, "u.json", '[{"a": 1}, {"a"'))
+
+
+@pytest.mark.parametrize(
+    "title", [[], ["Wines of 2024", "", "", ""], ["", "Wines of 2024", "", ""]]
+)
+def test_finds_a_table_that_does_not_start_in_the_first_column(title, tmp_path):
+    rows = [["", "", "a", "b"], ["", "", 1, 2], ["", "", 3, 4], ["", "", 5, 6]]
+    sheet = pd.DataFrame([title, *rows] if title else rows)
+    sheet.to_excel(tmp_path / "t.xlsx", index=False, header=False)
+    with pytest.warns(UserWarning, match="title") if title else nullcontext():
+        table = read_table(tmp_path / "t.xlsx")
+    assert table.columns == ["a", "b"]
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_warns_if_an_expected_name_is_also_a_value(tmp_path):
+    path = written(tmp_path, "votes.csv", "y,n,left\ny,y,left\nn,y,right\n")
+    with pytest.warns(UserWarning, match="header, because it contains 'left'; --no-header"):
+        assert read_header(path, expected=["left"]).named
+
+
+def test_warns_if_a_row_of_texts_may_be_a_header(tmp_path):
+    path = written(tmp_path, "t.csv", "review,mood\ngood film,pos\nbad film,neg\nmeh,neg\n")
+    with pytest.warns(UserWarning, match="read as data; .* pass --header"):
+        assert not read_header(path).named
 
 
 def test_first_line_of_ids_is_not_a_header(tmp_path):

@@ -107,13 +107,13 @@ class Samples:
             return
         what = f"{self.label!r} has {classes} different numbers in {len(y)} rows"
         remedy = (
-            "cut it into groups, or learn a metric for a quantity in Python, by "
+            "cut it into groups, or learn a metric for a continuous quantity in Python with "
             "gramian.metric.MetricRegressor"
         )
         if classes == len(y):
             raise click.ClickException(
-                f"{self.source.file}: {self.label!r} has another number in every row, so it is an "
-                f"id or a quantity where classes belong: name another column, or {remedy}"
+                f"{self.source.file}: {self.label!r} has a different number in every row, so it is "
+                f"an id or a continuous quantity, not a class: name another column, or {remedy}"
             )
         if (y % 1 != 0).any():
             raise click.ClickException(

@@ -8,7 +8,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.app.cli.names import ALL, counted
+from gramian.app.cli.names import ALL, counted, listed
 from gramian.app.cli.options import Source
 from gramian.app.cli.output import note
 from gramian.app.dates import date_in
@@ -63,20 +63,24 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "constant": "--drop {} leaves it out, as it has one value in all rows",
         "text": "--drop {} leaves it out",
     }
-    described = []
-    broken = [column.place for column in refusal.columns if column.kind == "numbers"]
-    if len(broken) > 1 and len(set(broken)) == 1:
-        described.append(f"{broken[0]} may be a second header or a row of units, to be taken out")
-    for column in refusal.columns[:MOST_DESCRIBED]:
+    described, columns = [], refusal.columns
+    broken = [column for column in columns if column.kind == "numbers"]
+    if len(broken) > 1 and len({column.place for column in broken}) == 1:
+        described.append(
+            f"{broken[0].place} may be a second header or a row of units: remove it from the file "
+            f"(its cells are {listed([repr(column.cell) for column in broken])})"
+        )
+        columns = [column for column in columns if column not in broken]
+    for column in columns[:MOST_DESCRIBED]:
         option = options[column.kind].format(quote(column.name))
         if column.kind == "categories" and label is None:
             option += f", --label {quote(column.name)} learns it"
         described.append(f"{column.name!r} has {column.cell!r} in {column.place} ({option})")
-    these = [quote(column.name) for column in refusal.columns]
+    these = [quote(column.name) for column in columns]
     if len(these) > MOST_DESCRIBED:
         described.append(f"so have {counted(len(these) - MOST_DESCRIBED, 'other column')}")
     every = f"; --drop {','.join(these)} leaves all of them out" if len(these) > 1 else ""
-    if len(these) > 1 and all(c.kind in ("dates", "categories") for c in refusal.columns):
+    if len(these) > 1 and all(c.kind in ("dates", "categories") for c in columns):
         every = f"; --encode {ALL} encodes all of them{every}"
     return f"{refusal.path} has text where numbers belong: {'; '.join(described)}{every}"
 

@@ -80,6 +80,12 @@ def is_amount(cell: str) -> bool:
     return number_of(cell) is None and amounts(np.array([cell], dtype=object)) is not None
 
 
+def is_quantity(cell: str) -> bool:
+    """Whether a cell is a number, or one with a sign or a unit, unlike a code such as A12."""
+    text = cell.translate(PLAIN).strip()
+    return number_of(text) is not None or not (text.isalnum() or AMOUNT.fullmatch(text) is None)
+
+
 def note_amounts(path: NameOfFile, found: Mapping[str, tuple[str, float]]) -> None:
     """Warn how amounts were read: the first cell of each column, and its number."""
     if not found:

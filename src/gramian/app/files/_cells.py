@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,8 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
     table = [(f"row {n}", row) for n, row in enumerate(cells, 1) if any(c != "" for c in row)]
     if not table:
         raise FileError(f"{source.path} has no cells in its sheet: is it the right file?")
+    left = _empty_left([row for _, row in table])
+    table = [(place, row[left:]) for place, row in table]
     spelled = [[_spelled(cell) for cell in row] for _, row in table]
     title, headed = layout(source, spelled, expected)
     names = spelled[title] if headed else [f"x{place}" for place in range(len(spelled[0]))]
@@ -105,6 +108,13 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
             stacklevel=2,
         )
     return in_memory(source.path, names, headed, body, table[title][0])
+
+
+def _empty_left(rows: list[list[Any]]) -> int:
+    """The number of empty columns left of the table, next to which a title may stand."""
+    below = dropwhile(lambda row: sum(cell != "" for cell in row) < 2, rows)
+    lefts = [next(k for k, cell in enumerate(row) if cell != "") for row in below]
+    return min(lefts, default=0)
 
 
 def _chosen(source: Source, sheets: dict[str, Any]) -> str:

@@ -27,7 +27,8 @@ DELIMITERS = {
 """Separators of cells and their names, in the order of preference; a space is a run of blanks."""
 
 UNQUOTED = (" ", "::")
-MISSING = ("", "NA", "na", "<NA>", "NaN", "nan", "NaT", "N/A", "n/a", "N.A.", "#N/A", "#DIV/0!",
+MISSING = ("", "NA", "na", "<NA>", "NaN", "nan", "NaT", "N/A", "n/a", "N.A.", "n.a.", "#N/A",
+           "#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!",
            "null", "NULL", "None", "?")  # fmt: skip
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
@@ -84,17 +85,26 @@ def has_header(
     cells = [unescaped(cell.strip()) for cell in first]
     if all(cell in ids for cell in cells):
         return False
-    if any(is_name(name) and name in cells for name in expected):
-        return True
     if _is_header(first, later, decimal):
         return True
-    if counts_columns(first) and not any(map(counts_columns, later)):
+    named = next((name for name in expected if is_name(name) and name in cells), None)
+    if named is not None and not _occurs_below(cells, later):
+        return True
+    if named is not None:
+        why = f"it contains {shown(named)}"
+    elif counts_columns(first) and not any(map(counts_columns, later)):
         why = "its numbers count the columns"
     elif are_years(first) and not any(map(are_years, later)):
         why = "its numbers are years"
-    elif chance_of_new_values(first, later) <= HEADER_CHANCE:
+    elif (chance := chance_of_new_values(first, later)) <= HEADER_CHANCE:
         why = "its texts do not occur below it"
     else:
+        if chance < 1.0 and len(first) > 1:
+            warnings.warn(
+                f"{source.path}: the first row is read as data; if it contains the names of the "
+                "columns, pass --header",
+                stacklevel=2,
+            )
         return False
     warnings.warn(
         f"{source.path}: the first row is read as a header, because {why}; --no-header reads it "
@@ -102,6 +112,12 @@ def has_header(
         stacklevel=2,
     )
     return True
+
+
+def _occurs_below(cells: list[str], later: list[list[str]]) -> bool:
+    """Whether a cell of the first row occurs in its column below."""
+    pairs = (zip(cells, row, strict=False) for row in later)
+    return any(cell and cell == other.strip() for cell, other in chain.from_iterable(pairs))
 
 
 def counts_columns(row: list[str]) -> bool:

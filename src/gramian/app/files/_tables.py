@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.app.dates import date_in
+from gramian.app.files._amounts import is_quantity
 from gramian.app.files._arff import arff_frame
 from gramian.app.files._arrays import Archive, archive, read_npy
 from gramian.app.files._cells import arrow_frame, excel_frame, json_frame
@@ -296,8 +297,9 @@ def _features(columns: Frame, names: list[str], values: list[Values]) -> NDArray
             numeric.append(place)
         else:
             kind = looks_like(cells)
-            if kind == "some dates":
-                text = next(k for k, c in enumerate(cells) if c is not None and not date_in(c))
+            expected = {"some dates": date_in, "numbers": is_quantity}.get(kind)
+            if expected is not None:
+                text = next(k for k, c in enumerate(cells) if c is not None and not expected(c))
             texts.append(TextColumn(names[place], str(cells[text]), columns.place(text), kind))
     if texts:
         gaps = bool(np.isnan(X[:, numeric]).any())
@@ -323,7 +325,8 @@ def looks_like(values: Values) -> str:
     else:
         return "dates" if others == 0 else "some dates"
     texts = [cell for cell in cells if number_of(cell) is None]
-    if texts and len(texts) <= FEW_TEXTS * len(cells):
+    odd = [cell for cell in texts if not is_quantity(cell)]
+    if odd and len(odd) <= FEW_TEXTS * len(cells):
         return "numbers"
     if texts and all(map(AMOUNT.fullmatch, cells)) and not all(map(str.isalnum, texts)):
         return "amounts"
