@@ -306,6 +306,23 @@ def test_a_model_of_clicks_is_evaluated_on_clicks(run, folder):
     assert run("recommend", "--ratings", "t.csv", "--model", "m", "--top", 1)[0] == 0
 
 
+def test_reports_many_ratings_of_zero(run, folder):
+    wide = ratings().pivot(index="user", columns="item", values="rating")
+    wide.iloc[:, :4].fillna(0).to_csv("wide.csv")
+    said = run("complete", "wide.csv", "--wide", "--lam", 5, "--no-verdict")[2]
+    zeros = int((wide.iloc[:, :4].fillna(0) == 0).to_numpy().sum())
+    assert f"{zeros} of {4 * len(wide)} ratings are 0: if 0 stands for no rating" in said
+
+
+def test_finds_the_header_of_clicks(run, folder):
+    lines = ["customer,product", *(f"anna{k},hat{k % 7}" for k in range(20))]
+    (folder / "clicks.csv").write_text("\n".join(lines))
+    said = refused(run, "complete", "clicks.csv")
+    assert "columns customer, product only" in said and "--method implicit" in said
+    status, out, err = run("complete", "clicks.csv", "--method", "implicit", "--no-verdict")
+    assert status == 0 and "header" not in err
+
+
 def test_reports_far_ratings_and_short_lists(run, folder):
     frame = ratings()
     frame.loc[[2, 5], "rating"] = 99.0

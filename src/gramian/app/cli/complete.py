@@ -162,7 +162,13 @@ def complete(
 
 
 def _note_far(values: Any) -> None:
-    """Name a rating that is farther from all others than they are from each other."""
+    """Name a rating that may stand for no rating: most are 0, or it is far from all others."""
+    zeros = int((values == 0).sum())
+    if 2 * zeros > values.size > zeros:
+        note(
+            f"{zeros:,} of {values.size:,} ratings are 0: if 0 stands for no rating, leave such "
+            "lines out or such cells empty"
+        )
     levels = np.unique(values)
     if len(levels) < LEVELS:
         return

@@ -81,14 +81,13 @@ def header_of(
     file: Path, format: ReadOptions, expected: Sequence[str] = (), roles: Sequence[int] = (0, 1)
 ) -> Header | None:
     """The columns of a file; a first row with words for `roles` and without digits is a header."""
-    header = read_header(file, format=format, expected=expected)
-    if header is None or header.named or format.header is not None:
-        return header
-    with suppress(FileError):
-        named = read_header(file, format=replace(format, header=True))
-        if named is not None and set(roles) <= set(by_role(named.names)):
-            return header if any(map(str.isdigit, "".join(named.names))) else named
-    return header
+    if format.header is None:
+        with suppress(FileError):
+            named = read_header(file, format=replace(format, header=True))
+            if named is not None and set(roles) <= set(by_role(named.names)):
+                if not any(map(str.isdigit, "".join(named.names))):
+                    return named
+    return read_header(file, format=format, expected=expected)
 
 
 def _by_name(file: Path, header: Header, wanted: list[str]) -> list[str]:
@@ -160,7 +159,7 @@ def ratings_to_fit(
     if implicit and (clicks := _clicks(file, format, pair, missing)) is not None:
         return clicks
     asked = split_names(columns, "user,item,rating")
-    header = read_header(file, format=format, expected=asked or ())
+    header = header_of(file, format, asked or ())
     if header is None and asked is not None:
         raise click.UsageError(f"{file} is a matrix without names: leave out --columns")
     if header is None:
