@@ -56,9 +56,9 @@ def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
     from sklearn.utils.validation import check_array
 
     refuse_masked(X, name)
-    return ready(
-        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options), name
-    )
+    with naming_text(X):
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options)
+    return ready(X, name)
 
 
 def ready(X: Any, name: str = "X") -> Any:
@@ -283,6 +283,8 @@ def known_labels(y: ArrayLike, n: int) -> NDArray[np.integer]:
         raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
     there = np.flatnonzero(~_gaps(y, given))
     found = _alike(given[there])
+    if found.ndim != 1:
+        raise ValueError(f"Unknown label type: y must hold one label per sample, got {given[0]!r}")
     if found.dtype.kind == "f":
         check_array(found.reshape(-1, 1), input_name="y", ensure_min_samples=0)
         if np.any(found != np.round(found)):
