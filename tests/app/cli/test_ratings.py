@@ -319,7 +319,7 @@ def test_finds_the_header_of_clicks(run, folder):
     (folder / "clicks.csv").write_text("\n".join(lines))
     said = refused(run, "complete", "clicks.csv")
     assert "columns customer, product only" in said and "--method implicit" in said
-    status, out, err = run("complete", "clicks.csv", "--method", "implicit", "--no-verdict")
+    status, _, err = run("complete", "clicks.csv", "--method", "implicit", "--no-verdict")
     assert status == 0 and "header" not in err
 
 

@@ -84,9 +84,9 @@ def header_of(
     if format.header is None:
         with suppress(FileError):
             named = read_header(file, format=replace(format, header=True))
-            if named is not None and set(roles) <= set(by_role(named.names)):
-                if not any(map(str.isdigit, "".join(named.names))):
-                    return named
+            names = [] if named is None else named.names
+            if set(roles) <= set(by_role(names)) and not any(map(str.isdigit, "".join(names))):
+                return named
     return read_header(file, format=format, expected=expected)
 
 
