@@ -97,7 +97,7 @@ def test_gaussian_weights():
     np.testing.assert_allclose(graph.weights(2.0), np.exp(-graph.sq_distances / 4))
     with pytest.raises(ValueError, match="bandwidth must be"):
         graph.weights(-1.0)
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match="weights must be 53 finite"):
         graph.adjacency(np.ones(3))
 
 

@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, clone
 
 from gramian import completion, kernel, manifold, metric, spectral
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
+from gramian.constraints import local_pairs
+from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel import NPKL, PCP, AutoKernel, InductiveKernel, KernelKMeans, RegPCP
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import (
@@ -377,3 +379,151 @@ def test_dates_are_not_numbers(form):
     }[form]
     with pytest.raises(ValueError, match="dates where numbers belong"):
         KTA().fit(samples, Y)
+
+
+# --- other arguments ---------------------------------------------------------------------
+
+PAIRS, SAME = np.array([[0, 3], [0, 1], [2, 5], [4, 6]]), np.array([True, False, True, False])
+AFFINITIES = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2))
+GRAPH = neighbor_graph(X, 5, connect="mst")
+
+
+def weighed(weights, **parameters):
+    return LinearSeparation(lam=0.01, **parameters).fit(X, Y, sample_weight=weights)
+
+
+def linked(**links):
+    return NPKL(n_clusters=3, shrinkage=0.0).fit(X, **links)
+
+
+def of_affinity(matrix, affinity):
+    return RegPCP(n_clusters=3, affinity=affinity).fit(matrix, np.where(Y == 2, -1, Y))
+
+
+def metric_of(u, v):
+    return KTA(lam=0.1).fit(X, Y).get_metric()(u, v)
+
+
+def twice_fitted(classes):
+    model = KTA(lam=0.1).partial_fit(X[:9], Y[:9], classes=[0, 1, 2])
+    return model.partial_fit(X[9:], Y[9:], classes=classes)
+
+
+REJECTED = {
+    "weights of text": (lambda: weighed(["a"] * 18), "sample_weight must hold real numbers"),
+    "large weights": (lambda: weighed(np.full(18, 1e300)), "sample_weight are too large"),
+    "small weights": (lambda: weighed(np.full(18, 1e-300)), "sample_weight are too small"),
+    "large class weights": (
+        lambda: weighed(None, class_weight={0: 1e300}),
+        "entries of the weights are too large",
+    ),
+    "dates as labels": (
+        lambda: KTA().fit(X, pd.Series(pd.period_range("2020", periods=18, freq="D"))),
+        "y holds objects of type Period: convert them to strings",
+    ),
+    "large numbers as labels": (lambda: KTA().fit(X, 1e20 * Y), "Unknown label type"),
+    "tuples as labels": (
+        lambda: InductiveKernel().fit(X, pd.MultiIndex.from_arrays([Y, Y])),
+        "must hold one label per sample",
+    ),
+    "labels in a row": (lambda: ColoredMVU().fit(X, Y[None]), "inconsistent numbers of samples"),
+    "matrices in a metric": (lambda: metric_of(X[:2], X[2:4]), "u must be a vector, got shape"),
+    "short vector": (lambda: metric_of(X[0], X[1, :2]), "v has 2 features, but KTA was fitted to"),
+    "vector of text": (lambda: metric_of(list("abcd"), X[0]), "u must hold real numbers"),
+    "pairs of unequal length": (
+        lambda: DMLEig().fit_pairs([[0, 3], [1]], [True, False], X=X),
+        "the rows of pairs differ in length",
+    ),
+    "links of unequal length": (
+        lambda: linked(must_link=[[0, 3], [1]]),
+        "the rows of must_link differ in length",
+    ),
+    "unknown mark": (
+        lambda: DMLEig().fit_pairs(
+            PAIRS, pd.Series([True, None, True, False], dtype="boolean"), X=X
+        ),
+        "same must be booleans",
+    ),
+    "large link weights": (
+        lambda: linked(links=PAIRS, targets=SAME, weights=[1, 1, 1, 1e300]),
+        "entries of weights are too large",
+    ),
+    "large entries of links": (
+        lambda: linked(links=sp.csr_array(([1e300, -1], ([0, 1], [3, 2])), shape=(18, 18))),
+        "entries of links are too large",
+    ),
+    "other parameter of a kernel": (
+        lambda: KTA(kernel="rbf", kernel_params={"gama": 1.0}).fit(X, Y),
+        r"kernel_params has 'gama', but the parameters of kernel=\"rbf\" are \['gamma'\]",
+    ),
+    "negative bandwidth": (
+        lambda: KTA(kernel="rbf", kernel_params={"gamma": -1.0}).fit(X, Y),
+        r"kernel_params\['gamma'\] must be a finite number above 0",
+    ),
+    "list of kernel parameters": (
+        lambda: KernelKMeans(n_clusters=2, kernel="rbf", kernel_params=[1.0]).fit(X),
+        "kernel_params must be a dictionary",
+    ),
+    "asymmetric kernel": (
+        lambda: KTA(kernel=lambda A, B: A @ np.triu(np.ones((4, 4))) @ B.T).fit(X, Y),
+        "the kernel must be symmetric",
+    ),
+    "negative kernel": (
+        lambda: InductiveKernel(kernel=lambda A, B: -A @ B.T).fit(X, Y),
+        "no positive eigenvalue",
+    ),
+    "ignored kernel parameters": (
+        lambda: LowRankKernel(kernel_params={"gamma": 1.0}).fit(X),
+        'the parameters of kernel="rbf" are gamma, degree and coef0',
+    ),
+    "gamma as text": (lambda: LowRankKernel(gamma="scale").fit(X), "gamma must be a finite number"),
+    "masked matrix": (
+        lambda: spectral.top_eigen(np.ma.masked_array(AFFINITIES, AFFINITIES > 0.5), 2),
+        "K has .* masked entries",
+    ),
+    "other classes": (lambda: twice_fitted([0, 1, 3]), "classes differ from those of the first"),
+    "negative weights of edges": (
+        lambda: GRAPH.laplacian(-np.ones(len(GRAPH.edges))),
+        "weights must be .* finite numbers of at least 0",
+    ),
+    "asymmetric affinities": (
+        lambda: normalized_laplacian(sp.csr_array(np.triu(AFFINITIES))),
+        "W must be symmetric",
+    ),
+    "negative affinities": (lambda: normalized_laplacian(sp.csr_array(-AFFINITIES)), "W has neg"),
+    "asymmetric Laplacian": (lambda: smoothest(np.triu(AFFINITIES), 2), "must be symmetric"),
+    "affinities as Laplacian": (
+        lambda: of_affinity(AFFINITIES, "precomputed_laplacian"),
+        "X is no Laplacian",
+    ),
+    "negative Laplacian": (
+        lambda: of_affinity(-GRAPH.laplacian(), "precomputed_laplacian"),
+        "X is no Laplacian",
+    ),
+    "asymmetric X": (lambda: of_affinity(np.triu(AFFINITIES), "precomputed"), "X must be symm"),
+    "text in constraints": (
+        lambda: local_pairs(FRAME.assign(d="a"), Y),
+        "X has text or dates where numbers belong, in 'd'",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("case", REJECTED)
+def test_rejects_other_odd_arguments(case):
+    attempt, message = REJECTED[case]
+    with pytest.raises(ValueError, match=message):
+        attempt()
+
+
+def test_marks_of_pairs_may_be_objects():
+    plain = LinearSeparation(lam=0.01).fit_pairs(PAIRS, SAME, X=X)
+    given = LinearSeparation(lam=0.01).fit_pairs(PAIRS, SAME.astype(object), X=X)
+    np.testing.assert_array_equal(given.components_, plain.components_)
+
+
+def test_later_calls_may_repeat_the_classes():
+    plain = KTA(lam=0.1).partial_fit(X, Y)
+    np.testing.assert_allclose(
+        twice_fitted([0, 1, 2]).get_mahalanobis_matrix(), plain.get_mahalanobis_matrix(), atol=1e-9
+    )

@@ -31,6 +31,7 @@ from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest, squared_distances
 from gramian.objectives.matrices import DENSE_ORDER
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.proofs.sparse import SparseForm
 
 __all__ = ["Graph", "neighbor_graph", "normalized_laplacian", "smoothest"]
@@ -116,8 +117,11 @@ class Graph:
     def adjacency(self, weights: ArrayLike | None = None) -> sp.csr_array:
         """The symmetric matrix of the weights, default 1."""
         w = np.ones(len(self.edges)) if weights is None else np.asarray(weights, dtype=float)
-        if w.shape != (len(self.edges),):
-            raise ValueError(f"expected {len(self.edges)} weights, got shape {w.shape}")
+        if w.shape != (len(self.edges),) or not np.all((w >= 0) & np.isfinite(w)):
+            raise ValueError(
+                f"weights must be {len(self.edges)} finite numbers of at least 0, got shape "
+                f"{w.shape}" + (f" with {w.min()} to {w.max()}" if w.size else "")
+            )
         i, j = self.edges.T
         half = sp.coo_array((w, (i, j)), shape=(self.n, self.n)).tocsr()
         return sp.csr_array(half + half.T)
@@ -242,6 +246,9 @@ def canonical_order(X: Any) -> Indices:
 @under_own_errstate
 def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
     """I − D^{-1/2} W D^{-1/2}, D the row sums of symmetric affinities W; 0 for isolated points."""
+    as_symmetric(W, "W")
+    if W.min() < 0:
+        raise ValueError(f"W has negative affinities, down to {W.min():g}")
     degree = np.asarray(W.sum(axis=1)).ravel()
     root = np.zeros(degree.size)
     np.divide(1.0, np.sqrt(degree), out=root, where=degree > 0)
@@ -262,6 +269,7 @@ def smoothest(
     of many dimensions) by LOBPCG, preconditioned by a subset of the edges, to a residual of 10⁻⁴ of
     the mean degree or at most a hundred steps.
     """
+    as_symmetric(laplacian, "laplacian")
     L = sp.csc_array(laplacian, copy=True)  # factorisations sort it in place
     n = L.shape[0]
     m = whole_number(m, "m")

@@ -54,7 +54,7 @@ def test_functions_row_by_row_equal_those_of_the_array(name, step):
     function = ROW_BY_ROW[name]
     found, known = function(in_blocks(X, step), in_blocks(W, step)), function(X, W)
     assert isinstance(found, Blocks) and found.shape == known.shape
-    np.testing.assert_array_equal(whole(found), known)
+    np.testing.assert_allclose(whole(found), known, rtol=1e-12)
 
 
 @STEPS

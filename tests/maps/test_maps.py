@@ -268,7 +268,7 @@ def test_triplets_share_their_distances():
         ([0, 1], 3, r"shape \(p, 2\)"),
         ([[0, 1, 2]], 3, r"shape \(p, 2\)"),
         (np.empty((0, 2), int), 3, "empty"),
-        ([[0.0, 1.0]], 3, "integers"),
+        ([[0.5, 1.0]], 3, "integers"),
         ([[0, 1], [-1, 2]], 3, r"pairs\[1\] = \[-1, 2\] .* 0\.\.2"),
         ([[0, 1], [0, 3], [9, 9]], 3, r"pairs\[1\] = \[0, 3\]"),
         ([[0, 1]], 0, "positive integer"),

@@ -485,7 +485,7 @@ def test_rejects_start_of_wrong_shape():
         LMNN(init=KTA(lam=1.0).fit(X[:, :3], Y)).fit(X, Y)
     with pytest.raises(Exception, match="init must be a fitted metric learner"):
         LMNN(init=KTA()).fit(X, Y)
-    with pytest.raises(TypeError, match="init must be a fitted metric learner, got ndarray"):
+    with pytest.raises(TypeError, match="fitted metric learner, or None, got ndarray"):
         LMNN(init=np.eye(4)).fit(X, Y)
 
 

@@ -56,9 +56,9 @@ def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
     from sklearn.utils.validation import check_array
 
     refuse_masked(X, name)
-    return ready(
-        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options), name
-    )
+    with naming_text(X):
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options)
+    return ready(X, name)
 
 
 def ready(X: Any, name: str = "X") -> Any:
@@ -115,7 +115,7 @@ def refuse_no_samples(X: Any) -> None:
         return
     named = zip(X.columns, kinds, strict=True)
     if dates := [str(name) for name, kind in named if str(kind).lower().startswith(OF_TIME)]:
-        raise _text_error(dates)
+        raise _text_error(_text_columns(X) or dates)
     if hasattr(X, "iloc") and not X.columns.is_unique:
         some = ", ".join(map(repr, X.columns[X.columns.duplicated()].unique()[:5]))
         raise ValueError(f"columns of X have the same name, {some}: rename or remove them")
@@ -283,6 +283,8 @@ def known_labels(y: ArrayLike, n: int) -> NDArray[np.integer]:
         raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
     there = np.flatnonzero(~_gaps(y, given))
     found = _alike(given[there])
+    if found.ndim != 1:
+        raise ValueError(f"Unknown label type: y must hold one label per sample, got {given[0]!r}")
     if found.dtype.kind == "f":
         check_array(found.reshape(-1, 1), input_name="y", ensure_min_samples=0)
         if np.any(found != np.round(found)):

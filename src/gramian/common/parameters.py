@@ -31,6 +31,7 @@ def _number(words: str, holds: Callable[[float], bool]) -> Rule:
     return Rule(words, valid)
 
 
+FINITE = _number("a finite number", lambda value: -inf < value < inf)
 ABOVE_ZERO = _number("a finite number above 0", lambda value: 0 < value < inf)
 NOT_NEGATIVE = _number("a finite number of at least 0", lambda value: 0 <= value < inf)
 SHARE = _number("between 0 and 1", lambda value: 0 <= value <= 1)

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from gramian.arrays.samples import far_means, shifted, varying_columns
+from gramian.common.parameters import ABOVE_ZERO, FINITE, Rule, or_none
 
 Array = NDArray[np.floating]
 
+OF_DISTANCES = ("rbf", "laplacian", "chi2")
+"""Kernels exp(−γ d(x, z)), which are positive semidefinite only if γ > 0."""
 
-def check_kernel(kernel: Any) -> None:
-    """Raise ValueError unless the kernel is a function or the name of a scikit-learn kernel."""
-    if not callable(kernel) and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+ASYMMETRY = 1e-4
+"""Largest difference of k(x, z) and k(z, x), relative to the largest value, in float32."""
+
+
+def check_kernel(kernel: Any, params: Any) -> None:
+    """Raise ValueError unless the kernel is a function or the name of a scikit-learn kernel, and
+    `params` are parameters of it."""
+    or_none(Rule("a dictionary", lambda value: isinstance(value, Mapping))).check(
+        params, "kernel_params"
+    )
+    if callable(kernel):
+        return
+    if kernel not in PAIRWISE_KERNEL_FUNCTIONS:
         raise ValueError(
             f"kernel must be None, a function of two sample matrices, or one of "
             f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}, got {kernel!r}"
         )
+    known = sorted(KERNEL_PARAMS[kernel])
+    for name, value in (params or {}).items():
+        if name not in known:
+            raise ValueError(
+                f'kernel_params has {name!r}, but the parameters of kernel="{kernel}" are {known}'
+            )
+        if value is not None:
+            rule = ABOVE_ZERO if kernel in OF_DISTANCES else FINITE
+            rule.check(value, f"kernel_params[{name!r}]")
 
 
 def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[str, Any]:
@@ -62,10 +85,11 @@ def value_rounding(kernel: Any, params: dict[str, Any], X: Any) -> float:
 
 def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
     """k(x, z) for all rows of X and Z."""
+    same = X is Z
     if kernel == "rbf":  # its distances are computed from products, which cancel far away
         shift = far_means(Z)
         if shift.any():
-            same, Z = X is Z, shifted(Z, shift)
+            Z = shifted(Z, shift)
             X = Z if same else shifted(X, shift)
     if callable(kernel):
         values = np.asarray(kernel(X, Z, **params), dtype=float)
@@ -76,4 +100,6 @@ def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
             f"the kernel must return {X.shape[0]} × {Z.shape[0]} finite numbers, got "
             f"{values.shape}" + ("" if np.all(np.isfinite(values)) else " with some not finite")
         )
+    if same and np.max(np.abs(values - values.T)) > ASYMMETRY * np.max(np.abs(values)):
+        raise ValueError("the kernel must be symmetric, but k(x, z) and k(z, x) differ")
     return values

@@ -32,7 +32,10 @@ def numbered(given: Any, names: NDArray[Any] | None, name: str) -> Any:
     """
     if given is None or sp.issparse(given) or isinstance(given, np.ma.MaskedArray):
         return given
-    table = np.asarray(given)
+    try:
+        table = np.asarray(given)
+    except ValueError:
+        raise ValueError(f"the rows of {name} differ in length") from None
     words = _are_words(table)
     shifted = names is not None and names.dtype.kind in "iu"
     if words and (names is None or shifted):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from gramian.arrays.samples import (
     NONE_INSTEAD,
@@ -34,6 +34,7 @@ from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._held_out import HeldOutLinks, unit_rows
 from gramian.kernel._links import Links, gather
 from gramian.neighbours import nearest
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
 from gramian.result import Result, Status
 
@@ -223,6 +224,7 @@ class LinkedKernel(
         waves = smoothest(self.laplacian_, count, constant=True)[1]
         before = linked_clusters(unit_rows(waves), None, self._k_means())[0]
         places = self._places() if at is None else check_array(at, dtype=float, input_name="at")
+        check_consistent_length(self.labels_, places)
         drawn = {"must-link": self.links_.must, "cannot-link": self.links_.cannot}
         some = {
             name: pairs[plotting.spread(len(pairs), most_links)] for name, pairs in drawn.items()
@@ -298,9 +300,16 @@ class LinkedKernel(
             return X
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"affinity={self.affinity!r} needs a square matrix, got {X.shape}")
-        X = check_symmetric(X, raise_exception=True, tol=1e-8)
+        as_symmetric(X, "X")
         if self.affinity == "precomputed" and X.min() < 0:
             raise ValueError("precomputed affinities must not be negative")
+        if self.affinity == "precomputed_laplacian" and (
+            X.diagonal().min() < 0 or (X.min() >= 0 and X.sum() > (1 + 1e-9) * X.trace())
+        ):
+            raise ValueError(
+                "X is no Laplacian: its diagonal is at least 0, and entries for neighbours are "
+                'negative; pass affinities with affinity="precomputed"'
+            )
         return X
 
     def _number_of_clusters(self, y: ArrayLike | None, n: int) -> int | None:

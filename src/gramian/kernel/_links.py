@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from sklearn.utils.validation import check_array
 
-from gramian.arrays.samples import UNKNOWN, known_labels, real_numbers, refuse_masked
+from gramian.arrays.samples import (
+    UNKNOWN,
+    check_size,
+    known_labels,
+    real_numbers,
+    refuse_masked,
+)
 from gramian.common.storage import storable
 from gramian.estimators.row_names import numbered
 from gramian.maps.base import index_columns, refuse_rows
@@ -178,6 +184,7 @@ def _given(
     refuse_rows(wanted, (wanted < 0) | (wanted > 1), "targets", "is outside [0, 1]")
     counts = np.ones(len(table)) if weights is None else _column(weights, len(table), "weights")
     refuse_rows(counts, counts <= 0, "weights", "is not above 0")
+    check_size(counts, "weights")
     return table, wanted, counts
 
 
@@ -191,6 +198,7 @@ def _of_matrix(links: Any, n: int) -> tuple[Pairs, Array, Array]:
     refuse_rows(table, table[:, 0] == table[:, 1], "links", "links a sample to itself")
     values = check_array(matrix.data.reshape(-1, 1), dtype=float, input_name="links",
                          ensure_min_samples=0).ravel()  # fmt: skip
+    check_size(values, "links")
     return np.sort(table, axis=1).astype(np.intp), (values > 0).astype(float), np.abs(values)
 
 

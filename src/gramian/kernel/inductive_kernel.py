@@ -233,7 +233,7 @@ class InductiveKernel(
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_kernel(self.kernel)
+        check_kernel(self.kernel, self.kernel_params)
 
 
 def blended(factor: Array, Phi: Array, share: float) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils.validation import check_is_fitted, check_symmetric
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.common.memory import check_memory
 from gramian.common.parameters import whole_number
@@ -25,6 +25,7 @@ from gramian.estimators.kernel_functions import (
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.kernel._clusters import k_means
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]
@@ -112,7 +113,7 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         if self.kernel == "precomputed" and reset:
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"a precomputed kernel must be square, got {X.shape}")
-            X = check_symmetric(X, raise_exception=True, tol=1e-8)
+            as_symmetric(X, "X")
         return X
 
     def _features(self, X: Any) -> Array:
@@ -138,7 +139,7 @@ def feature_map(estimator: Any, X: Any, advice: str) -> tuple[Array, Array]:
     check_memory(8 * MATRICES * n * n, held, advice)
     K = X
     if kernel != "precomputed":
-        check_kernel(kernel)
+        check_kernel(kernel, estimator.kernel_params)
         params = estimator.kernel_params_ = with_bandwidth(kernel, estimator.kernel_params, X)
         estimator.X_fit_ = X
         K, eps = kernel_values(kernel, params, X, X), value_rounding(kernel, params, X)

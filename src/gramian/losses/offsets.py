@@ -50,8 +50,9 @@ CHUNK, FEW = 2**16, 2**18
 
 EVERY = slice(None)
 
-ACCURACY, MOST_STEPS = 1e-13, 5000
-"""Relative residual at which conjugate gradients stop, and their largest number of steps."""
+ACCURACY, REFINED_ACCURACY, MOST_STEPS = 1e-13, 1e-7, 5000
+"""Relative residual at which conjugate gradients stop, without and with iterative refinement, and
+their largest number of steps."""
 
 
 class SquaredWithOffsets(Loss, Placed):
@@ -283,16 +284,17 @@ class SquaredWithOffsets(Loss, Placed):
 
         Without refinement on a device: the residual enters `error` squared.
         """
-        b, c = self._system(self.sums_left(z))
         if not self.place.is_host:
-            return b, c
+            return self._system(self.sums_left(z))
+        b, c = self._system(self.sums_left(z), REFINED_ACCURACY)
         by_row, by_col = self.sums_left(z, (b, c))
-        more = self._system((by_row - self.ridge * b, by_col - self.ridge * c))
+        rest = by_row - self.ridge * b, by_col - self.ridge * c
+        more = self._system(rest, REFINED_ACCURACY)
         return b + more[0], c + more[1]
 
     @cached_property
-    def _system(self) -> Callable[[Sides], Sides]:
-        """The solution of (D_r, N; Nᵀ, D_c)(b, c) = (f, g)."""
+    def _system(self) -> Callable[..., Sides]:
+        """`EliminatedOffsets.solve` of (D_r, N; Nᵀ, D_c)(b, c) = (f, g)."""
         home = at_home(self)
         linked = self.links.linked if self.place.is_host else self.linked
         return EliminatedOffsets(linked, home.links, home.masses, self.place).solve
@@ -365,11 +367,12 @@ class EliminatedOffsets:
         """Its diagonal, on the host."""
         self.masses = tuple(place.put(mass) for mass in masses)
 
-    def solve(self, right: Sides) -> Sides:
+    def solve(self, right: Sides, accuracy: float = ACCURACY) -> Sides:
         long, short = self.long, 1 - self.long
         mass = along(self.masses[long], right[long])
         reduced = right[short] - self.linked(short, right[long] / mass)
-        own = self._by_steps(reduced) if self._inverse is None else self._inverse(reduced)
+        inverse = self._inverse
+        own = self._by_steps(reduced, accuracy) if inverse is None else inverse(reduced)
         other = (right[long] - self.linked(long, own)) / mass
         return (other, own) if long == 0 else (own, other)
 
@@ -410,10 +413,10 @@ class EliminatedOffsets:
         need = 8.0 * (4 * n * n + 2 * min(BLOCK, n * max(self.links.shape)))
         return n <= INVERTED and need <= self.place.free_memory()
 
-    def _by_steps(self, right: Array) -> Array:
+    def _by_steps(self, right: Array, accuracy: float) -> Array:
         """Conjugate gradients, scaled by the diagonal, from 0."""
         if right.ndim == 2:
-            columns = [self._by_steps(right[:, k]) for k in range(right.shape[1])]
+            columns = [self._by_steps(right[:, k], accuracy) for k in range(right.shape[1])]
             return namespace(right).stack(columns, axis=1)
         mass = self.masses[1 - self.long]
         return conjugate_gradient(
@@ -421,7 +424,7 @@ class EliminatedOffsets:
             right,
             steps=MOST_STEPS,
             precondition=lambda r: r / mass,
-            residual=ACCURACY * norm(right),
+            residual=accuracy * norm(right),
         ).x
 
     def coupled(self, own: Array) -> Array:

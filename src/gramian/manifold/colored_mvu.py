@@ -57,9 +57,8 @@ class ColoredMVU(MVU):
                 "ColoredMVU requires y to be passed, but the target y is None: MVU needs none"
             )
         X = self._samples(X)
-        side = side_information(y)
-        check_consistent_length(X, side)
-        fitted: ColoredMVU = self._fit(X, side)
+        check_consistent_length(X, y)
+        fitted: ColoredMVU = self._fit(X, side_information(y))
         return fitted
 
 

@@ -15,9 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from gramian.arrays.dense import eigh, first_largest, row_signs
 from gramian.arrays.samples import (
     SINGLE,
+    check_size,
     chosen_rows,
     naming_text,
     ready,
+    real_numbers,
     refuse_masked,
     warn_of_missing_names,
 )
@@ -168,6 +170,8 @@ class MetricLearner(
                 f"sample_weight must be a number for each sample, got {sample_weight!r}: weights "
                 "of classes are the parameter class_weight"
             )
+        if sample_weight is not None:
+            sample_weight = real_numbers(sample_weight, "sample_weight")
         weights = _check_sample_weight(sample_weight, known, dtype=np.float64)[known]
         if np.any(weights < 0):
             row = int(np.argmax(weights < 0))
@@ -175,6 +179,7 @@ class MetricLearner(
                              "how often a sample counts")  # fmt: skip
         if class_weight is not None:
             weights = weights * weights_of_classes(class_weight, self.classes_, classes, weights)
+        check_size(weights, "sample_weight" if class_weight is None else "the weights")
         there = weights > 0
         held, classes = np.unique(classes[there], return_inverse=True)
         if held.size < 2:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array
 from gramian.arrays.samples import (
     in_blocks,
     integers,
+    is_missing,
     refuse_masked,
     refuse_odd_labels,
     varying_columns,
@@ -58,7 +59,13 @@ def plain_labels(y: Any) -> Any:
 
 def refuse_continuous(y: NDArray[Any]) -> None:
     """Raise ValueError for measurements in place of classes."""
-    kind = type_of_target(y)
+    with np.errstate(invalid="ignore"):  # scikit-learn converts large labels to int
+        kind = type_of_target(y)
+    if kind == "unknown":
+        raise ValueError(
+            f"Unknown label type: y holds objects of type {type(y[0]).__name__}: convert them to "
+            "strings or integers"
+        )
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"Unknown label type: {kind}. A metric is learned from classes, and y has "
@@ -294,10 +301,12 @@ def marks(same: ArrayLike, count: int) -> NDArray[np.bool_]:
     values = np.asarray(same)
     if values.shape != (count,):
         raise ValueError(f"same must have one entry for each of {count} pairs, got {values.shape}")
+    if values.dtype == object and not any(map(is_missing, values)):
+        values = np.array(values.tolist())
     if values.dtype == bool:
         return values
     if not np.issubdtype(values.dtype, np.number) or not np.isin(values, (-1, 1)).all():
-        found = np.unique(values)[:4].tolist()
+        found = list(dict.fromkeys(values.tolist()))[:4]
         raise ValueError(
             f"same must be booleans, or +1 (same) and −1 (not the same); got {found} among its "
             "values. For 0 and 1 pass same == 1"
@@ -365,7 +374,7 @@ def _refuse_identical(X: Any, pairs: Indices, where: Indices, name: str) -> None
 
 def _refuse_none(given: Any, name: str) -> None:
     if np.shape(given)[:1] == (0,):
-        raise ValueError(f"there are no {name}: nothing to learn from")
+        raise ValueError(f"there are no {name}: pass at least one")
 
 
 def blocks(count: int, width: int) -> Iterator[slice]:

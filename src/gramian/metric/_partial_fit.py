@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from gramian.arrays.samples import naming_text, refuse_masked
+from gramian.arrays.samples import UNKNOWN, naming_text, refuse_masked
 from gramian.common.memory import check_memory
 from gramian.common.parameters import NOT_NEGATIVE, or_auto
 from gramian.constraints import plainly
@@ -139,6 +139,11 @@ class PartialFit(MetricLearner):
         if first:
             named = np.unique(labels if classes is None else classes)
             self._begin_moments(X, named[labelled_rows(named)])
+        elif classes is not None and not set(np.unique(classes)) <= {UNKNOWN, *self.classes_}:
+            raise ValueError(
+                f"classes differ from those of the first call, {self.classes_.tolist()}: pass all "
+                "of them there"
+            )
         known = labelled_rows(np.append(self.classes_, labels))[self.classes_.size :]
         warn_of_unknown(labels, known)
         self._add(X[known], labels[known])

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramian.arrays.errstate import OwnErrstate, under_own_errstate
-from gramian.arrays.samples import check_size, refuse_masked
+from gramian.arrays.samples import check_size, real_numbers, refuse_masked
 from gramian.estimators.row_names import numbered, row_names
 from gramian.maps import PairDistances
 from gramian.metric._input import blocks, marks, tuples, vectors
@@ -120,9 +120,22 @@ class Verification(OwnErrstate):
 
         @under_own_errstate
         def distance(u: ArrayLike, v: ArrayLike) -> float:
-            return float(np.linalg.norm(mapped(np.asarray([u])) - mapped(np.asarray([v]))))
+            one, other = self._vector(u, "u"), self._vector(v, "v")
+            return float(np.linalg.norm(mapped(one[None]) - mapped(other[None])))
 
         return distance
+
+    def _vector(self, given: ArrayLike, name: str) -> NDArray[Any]:
+        vector = np.asarray(given)
+        if vector.dtype.kind not in "fiub":
+            vector = real_numbers(given, name)
+        if vector.ndim != 1:
+            raise ValueError(
+                f"{name} must be a vector, got shape {vector.shape}: pair_distance computes the "
+                "distances of many pairs"
+            )
+        self._check_width(vector.size, name)
+        return vector
 
     def _check_width(self, features: int, name: str) -> None:
         if features != self.n_features_in_:

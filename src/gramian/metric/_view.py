@@ -6,7 +6,7 @@ number of directions (a ridge, a floor, the unit of a weight) count only these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.arrays.dense import eigh, row_signs
 from gramian.arrays.samples import chosen_columns, near_origin, varying_columns
 from gramian.common.memory import check_memory
-from gramian.common.parameters import Rule, or_none
+from gramian.common.parameters import Rule
 from gramian.estimators.kernel_functions import (
     check_kernel,
     kernel_values,
@@ -42,7 +42,6 @@ KERNEL = Rule(
     "None, a function of two sample matrices, or the name of a kernel",
     lambda value: value is None or isinstance(value, str) or callable(value),
 )
-MAPPING = Rule("a dictionary", lambda value: isinstance(value, Mapping))
 
 
 def varying_view(X: Any, *, center: bool) -> Span:
@@ -147,13 +146,13 @@ class KernelMetricLearner(MetricLearner):
     kernel: str | Callable[..., Array] | None = None
     kernel_params: dict[str, Any] | None = None
 
-    _rules: ClassVar = {"kernel": KERNEL, "kernel_params": or_none(MAPPING)}
+    _rules: ClassVar = {"kernel": KERNEL}
 
     def _view(self, X: Any, *, center: bool = True) -> Span:
         """Samples in the coordinates of the learner: features, or the kernel's span."""
         if self.kernel is None:
             return varying_view(X, center=center)
-        check_kernel(self.kernel)
+        check_kernel(self.kernel, self.kernel_params)
         n = X.shape[0]
         check_memory(
             8 * MATRICES * n * n,
@@ -170,7 +169,7 @@ class KernelMetricLearner(MetricLearner):
             eps = value_rounding(self.kernel, self.kernel_params_, self.X_fit_)
             found = kernel_span(values, center=center, eps=eps)
         if found is None:
-            raise ValueError("the kernel is the same for all pairs of samples: nothing to learn")
+            raise ValueError("the kernel is constant or negative definite: nothing to learn")
         samples, weights = found
         return Span(weights, samples, centered=center)
 

@@ -94,13 +94,13 @@ def kernel_span(
     """Coordinates UΣ of the samples whose kernel is K = UΣ²Uᵀ, and W = UΣ⁻¹.
 
     The columns of W are coefficients of an orthonormal basis of the samples' span: k(x)W are the
-    coordinates of a new x with the kernel values k(x). None if K is zero.
+    coordinates of a new x with the kernel values k(x). None if K has no positive eigenvalue.
     """
     if center:
         K = K - K.mean(axis=0)
         K = K - K.mean(axis=1, keepdims=True)
     values, U = eigh(0.5 * (K + K.T))
-    kept = values > values[-1] * K.shape[0] * eps
+    kept = values > max(values[-1], -values[0]) * K.shape[0] * eps
     if not kept.any():
         return None
     sigma, U = np.sqrt(values[kept]), U[:, kept]

@@ -13,6 +13,7 @@ from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator
 
 from gramian.arrays.places import HOST, Place, as_double, host, largest, norm
+from gramian.arrays.samples import refuse_masked
 from gramian.objectives.matrices import Dense, Operator, Sparse, SymmetricMatrix
 
 Array = NDArray[np.float64]
@@ -85,6 +86,7 @@ def given(K: Any, there: Place) -> Given:
         K = K.array
     elif isinstance(K, Sparse):
         K = K.matrix
+    refuse_masked(K, "K")
     operator = isinstance(K, LinearOperator)
     if operator and not there.is_host:
         raise ValueError("a LinearOperator is multiplied on the processor: leave device out")

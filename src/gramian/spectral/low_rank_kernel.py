@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gramian.arrays.samples import check_size, naming_text, refuse_masked, varying_columns
-from gramian.common.parameters import ABOVE_ZERO, COUNT
+from gramian.common.parameters import ABOVE_ZERO, COUNT, FINITE, or_none
 from gramian.estimators.kernel_functions import kernel_values
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
@@ -79,7 +79,13 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     tol: float = 1e-12
     random_state: Any = None
 
-    _rules: ClassVar = {"n_components": COUNT, "lam": ABOVE_ZERO}
+    _rules: ClassVar = {
+        "n_components": COUNT,
+        "gamma": or_none(ABOVE_ZERO),
+        "degree": or_none(FINITE),
+        "coef0": or_none(FINITE),
+        "lam": ABOVE_ZERO,
+    }
     _renamed: ClassVar = {"method": "solver"}
 
     def __sklearn_tags__(self) -> Any:
@@ -216,6 +222,11 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise ValueError(
                 f"unknown kernel {self.kernel!r}; choose one of {', '.join(known)}, "
                 "or pass a function of two samples"
+            )
+        if self.kernel_params and not callable(self.kernel):
+            raise ValueError(
+                f'kernel_params are of a kernel function: the parameters of kernel="{self.kernel}" '
+                "are gamma, degree and coef0"
             )
 
 
