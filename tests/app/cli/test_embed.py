@@ -11,7 +11,7 @@ import gramian as gm
 from gramian.app.verdict import (
     edge_errors,
 )
-from tests.app.cli.data import answer
+from tests.app.cli.data import answer, refused
 from tests.slow import slow
 
 QUICK = ("--tol", 0.1, "--no-verdict")
@@ -54,6 +54,18 @@ def test_distances_between_all_samples(run, folder):
     assert status != 0 and "square matrix of distances" in err
     status, _, err = run("embed", "far.csv", "--distances", "--standardize")
     assert status == 2 and "taken as they are" in err
+
+
+def test_distances_have_names_of_rows_and_columns(run, folder):
+    X, names = np.random.default_rng(0).normal(size=(9, 2)), [f"town{k}" for k in range(9)]
+    frame = pd.DataFrame(cdist(X, X), index=names, columns=names)
+    frame.to_csv("towns.csv")
+    status, _, err = run("embed", "towns.csv", "--distances", "--out", "places.csv", *QUICK)
+    assert status == 0 and "the first column has no name and is used as row names" in err
+    assert pd.read_csv("places.csv").iloc[:, 0].tolist() == names
+    frame.where(np.triu(np.ones((9, 9))) > 0).to_csv("towns.csv")
+    said = refused(run, "embed", "towns.csv", "--distances")
+    assert "36 missing cells" in said and "--distances reads a square table, with a dis" in said
 
 
 def test_a_graph_is_a_sparse_file(run, folder):

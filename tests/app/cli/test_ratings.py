@@ -314,6 +314,11 @@ def test_reports_many_ratings_of_zero(run, folder):
     assert f"{zeros} of {4 * len(wide)} ratings are 0: if 0 stands for no rating" in said
 
 
+def test_names_the_options_for_a_file_in_place_of_a_user(run, fitted):
+    said = refused(run, "recommend", "points.csv", "--model", "ratings.gramian")
+    assert "a file of users is given with --users" in said
+
+
 def test_finds_the_header_of_clicks(run, folder):
     lines = ["customer,product", *(f"anna{k},hat{k % 7}" for k in range(20))]
     (folder / "clicks.csv").write_text("\n".join(lines))

@@ -75,7 +75,19 @@ def embed(
       gramian embed points.csv --out places.csv --plot places.png
       gramian embed points.csv --method layout --watch layout.gif
     """
-    given = samples(source)
+    if distances and (source.standardize or source.missing != "error" or source.encode):
+        raise click.UsageError(
+            "--distances are taken as they are: leave --standardize, --missing and --encode out"
+        )
+    try:
+        given = samples(source)
+    except click.ClickException as refusal:
+        if not distances:
+            raise
+        raise click.ClickException(
+            f"{refusal.message}; --distances reads a square table, with a distance in every cell "
+            "and, if any, the names of the samples in the first row and column"
+        ) from refusal
     X, y = given.X, given.y
     labels = {} if y is None else {given.label: y}
     refuse_one_array(out, [*given.ids, *labels])
@@ -84,10 +96,6 @@ def embed(
     if components != "auto" and not components.isdecimal():
         raise click.BadParameter(
             f'a number or "auto", got {components!r}', param_hint="--components"
-        )
-    if distances and (source.standardize or source.missing != "error" or source.encode):
-        raise click.UsageError(
-            "--distances are taken as they are: leave --standardize, --missing and --encode out"
         )
     if not distances:
         given.note_scales()

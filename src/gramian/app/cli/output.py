@@ -115,7 +115,7 @@ LABELS = {
     "error_held_out": "held-out error of the chosen lambda",
     "ndcg_held_out": "held-out nDCG of the chosen lambda",
     "largest_edge_error": "largest relative error of a squared distance between neighbours",
-    "error_of_the_commonest_class": "error if all rows were of the commonest class",
+    "error_of_the_commonest_class": "error if all rows were of the most frequent class",
     "leave_one_out_error_before": "leave-one-out error before",
     "leave_one_out_error_after": "after, on the training rows",
 }

@@ -139,6 +139,8 @@ def known_users(model: Any, given: Sequence[str]) -> list[Any]:
         near = near or difflib.get_close_matches(unknown, ids, n=3)
         near = near or [known for known in ids if unknown and unknown in known][:3]
         hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+        if not near and Path(unknown).is_file():
+            hint = ": a file of users is given with --users, and one of ratings with --ratings"
         raise click.ClickException(f"user {unknown!r} has no rating in the model{hint}")
     return [ids[user] for user in given]
 

@@ -45,6 +45,9 @@ MANY_ROWS rows per value on average."""
 CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
 """Numbers that some programs write instead of a missing value."""
 
+NAMES = ("names", "categories", "text")
+"""Kinds of distinct texts that are names of rows if their column has no name."""
+
 ID = re.compile(
     r"""(^|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:id|ids|idx|index|row|no|nr|number|key|record|case|sample
     |obs|observation|individual|subject|patient|participant|respondent)\W*$|^(?i:unnamed:)""",
@@ -315,7 +318,8 @@ def _names_rows(source: Source, name: str) -> str | None:
             f"(--keep {quote(name)} keeps it)"
         )
         return "numbers"
-    if cells.dtype.kind != "U" or looks_like(cells) != "names":
+    distinct = len(cells) > 2 and np.unique(cells).size == len(cells)
+    if cells.dtype.kind != "U" or not distinct or looks_like(cells) not in NAMES:
         return None
     note(f"{source.file}: the first column has no name and is used as row names")
     return "names"
