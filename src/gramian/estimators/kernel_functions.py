@@ -16,6 +16,8 @@ from gramian.common.parameters import ABOVE_ZERO, FINITE, Rule, or_none
 
 Array = NDArray[np.floating]
 
+PARAMS = or_none(Rule("a dictionary", lambda value: isinstance(value, Mapping)))
+
 OF_DISTANCES = ("rbf", "laplacian", "chi2")
 """Kernels exp(−γ d(x, z)), which are positive semidefinite only if γ > 0."""
 
@@ -26,9 +28,7 @@ ASYMMETRY = 1e-4
 def check_kernel(kernel: Any, params: Any) -> None:
     """Raise ValueError unless the kernel is a function or the name of a scikit-learn kernel, and
     `params` are parameters of it."""
-    or_none(Rule("a dictionary", lambda value: isinstance(value, Mapping))).check(
-        params, "kernel_params"
-    )
+    PARAMS.check(params, "kernel_params")
     if callable(kernel):
         return
     if kernel not in PAIRWISE_KERNEL_FUNCTIONS:

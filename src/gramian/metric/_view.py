@@ -20,6 +20,7 @@ from gramian.arrays.samples import chosen_columns, near_origin, varying_columns
 from gramian.common.memory import check_memory
 from gramian.common.parameters import Rule
 from gramian.estimators.kernel_functions import (
+    PARAMS,
     check_kernel,
     kernel_values,
     value_rounding,
@@ -146,7 +147,7 @@ class KernelMetricLearner(MetricLearner):
     kernel: str | Callable[..., Array] | None = None
     kernel_params: dict[str, Any] | None = None
 
-    _rules: ClassVar = {"kernel": KERNEL}
+    _rules: ClassVar = {"kernel": KERNEL, "kernel_params": PARAMS}
 
     def _view(self, X: Any, *, center: bool = True) -> Span:
         """Samples in the coordinates of the learner: features, or the kernel's span."""
