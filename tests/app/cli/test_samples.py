@@ -616,12 +616,21 @@ def test_reports_numbers_that_stand_for_missing_cells(run, folder):
     assert "-999" in (folder / "n.csv").read_text() and "-999" not in run(*line)[2]
 
 
-@pytest.mark.parametrize("cell", ["<NA>", "na", "N.A.", "n.a.", "NaT", "#DIV/0!", "#VALUE!"])
+@pytest.mark.parametrize("cell", ["<NA>", "na", "N.A.", "n.a.", "NaT", "#DIV/0!", "#VALUE!", r"\N"])
 def test_spellings_of_missing_cells(cell, run, folder):
     frame = numbered().drop(columns=["patientId", "visit", "grid"]).astype({"a": object})
     frame.loc[3, "a"] = cell
     frame.to_csv("n.csv", index=False)
     assert "n.csv has 1 missing cell" in refused(run, "metric", "n.csv", "--label", "kind")
+
+
+def test_reports_columns_that_repeat_the_label(run, folder):
+    frame = numbered().drop(columns=["patientId", "visit", "grid"])
+    frame.assign(code=frame["kind"].factorize()[0] + 7).to_csv("n.csv", index=False)
+    line = ("metric", "n.csv", "--label", "kind", "--method", "kta", "--no-verdict")
+    said = "'code' has one value for each class of 'kind', so held-out errors are too small"
+    assert said in run(*line)[2]
+    assert said not in run(*line, "--drop", "code")[2]
 
 
 def test_names_the_text_among_amounts(run, folder):

@@ -188,6 +188,8 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
             note(f"no values in {listed(empty)}: leave it out with --drop {','.join(empty)}")
     if X.shape[0] < 2:
         raise click.ClickException(f"{file} has only one row; learning needs at least two")
+    if y is not None:
+        _note_labels_again(X, y, table.label)
     counter = next((name for name, first in counts.items() if first == 1), None)
     return Samples(source, X, y, table.label or "label", names, kinds, counter)
 
@@ -412,6 +414,26 @@ def _note_useless(X: Any) -> None:
         pairs = listed([f"{name!r} repeats {first!r}" for name, first in repeated.items()])
         option = f"--drop {','.join(map(quote, repeated))}"
         note(f"{pairs}: distances count such columns twice; leave them out with {option}")
+
+
+def _note_labels_again(X: Any, y: NDArray[Any], label: str | None) -> None:
+    """Report columns that contain the labels in other words or numbers."""
+    known = has_label(y)
+    classes, codes = np.unique(y[known], return_inverse=True)
+    if sp.issparse(X) or not 2 <= len(classes) <= known.sum() / MANY_ROWS:
+        return
+    factorize = import_module("pandas").factorize
+    found: list[str] = []
+    for name in X.columns:
+        values, distinct = factorize(X[name][known])
+        if len(distinct) == len(classes) == np.unique(values * len(classes) + codes).size:
+            found.append(str(name))
+    if 0 < len(found) < X.shape[1]:
+        note(
+            f"{listed(list(map(repr, found)))} {'has' if len(found) == 1 else 'have'} one value "
+            f"for each class of {label!r}, so held-out errors are too small if it is not known "
+            f"for new rows: --drop {','.join(map(quote, found))}"
+        )
 
 
 # --- pipelines -------------------------------------------------------------------------

@@ -29,7 +29,7 @@ DELIMITERS = {
 UNQUOTED = (" ", "::")
 MISSING = ("", "NA", "na", "<NA>", "NaN", "nan", "NaT", "N/A", "n/a", "N.A.", "n.a.", "#N/A",
            "#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!",
-           "null", "NULL", "None", "?")  # fmt: skip
+           "null", "NULL", "None", "?", "\\N")  # fmt: skip
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
