@@ -641,6 +641,7 @@ def test_names_the_text_among_amounts(run, folder):
     frame.to_csv("n.csv", index=False)
     sentence = refused(run, "metric", "n.csv", "--label", "kind")
     assert "'price' has 'on request' in line 5 (most of its cells are numbers" in sentence
+    assert "remove the row if it is a total or a remark" in sentence
 
 
 def test_reports_second_row_of_names(run, folder):

@@ -57,7 +57,8 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "names": "--id {0} keeps it as the name of the rows, --drop {0} leaves it out",
         "dates": "--encode {} makes numbers of its dates",
         "categories": "--encode {} makes numbers of its categories",
-        "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill",
+        "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill, "
+        "or remove the row if it is a total or a remark",
         "amounts": "write its numbers in one unit, with one kind of separators",
         "some dates": "most of its cells are dates: leave such cells empty, then --encode {}",
         "constant": "--drop {} leaves it out, as it has one value in all rows",
