@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
-from gramian import completion, kernel, manifold, metric, spectral
+from gramian import completion, kernel, manifold, metric, minimize, spectral
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.constraints import local_pairs
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
@@ -29,6 +29,9 @@ from gramian.metric import (
     MetricRegressor,
     TripletMetric,
 )
+from gramian.problems.kernel import pcp_to
+from gramian.reductions.feature_scaling import feature_scaling
+from gramian.result import Status
 from gramian.spectral import LowRankKernel
 from tests.slow import slow_among
 
@@ -527,3 +530,23 @@ def test_later_calls_may_repeat_the_classes():
     np.testing.assert_allclose(
         twice_fitted([0, 1, 2]).get_mahalanobis_matrix(), plain.get_mahalanobis_matrix(), atol=1e-9
     )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["KTA", "LinearSeparation"])
+def test_few_columns_with_classes_of_one_sample(name):
+    """A fold of the selection of λ has no sample of such a class."""
+    y = np.r_[0, 0, 0, 1, 1, 1, 1, 2, 3]
+    fitted = clone(EVERY[name]).set_params(n_components=1).fit(X[:9], y)
+    assert np.all(np.isfinite(fitted.transform(X)))
+
+
+def test_tiny_affinities_do_not_determine_the_units_of_a_program():
+    """Far samples have affinities such as 1e-28."""
+    n = 13
+    near = np.add.outer(np.arange(n) % 3, -(np.arange(n) % 3)) == 0
+    C = np.where(near, -0.1, -1e-28) + 1.1 * np.eye(n)
+    diagonal = np.column_stack([np.arange(n), np.arange(n)])
+    problem = pcp_to(C, diagonal, np.ones(n))
+    assert feature_scaling(problem).d is None
+    assert minimize(problem, tol=1e-4).status is Status.CONVERGED

@@ -69,8 +69,9 @@ def maps_in(
 
 def starting_maps(data: Moments, k: int) -> list[Array]:
     """Two discriminants and the principal directions of centred samples, k columns each."""
-    count = data.counts.sum()
-    variances, means = data.gram.dense() / count, data.sums / np.sqrt(data.counts * count)
+    there, count = data.counts > 0, data.counts.sum()  # a fold may lack a class
+    variances = data.gram.dense() / count
+    means = data.sums[:, there] / np.sqrt(data.counts[there] * count)
     principal = principal_map(variances, k)
     ridges = (SMALL_RIDGE, LARGE_RIDGE)
     return [*(_discriminant(variances, means, principal, ridge) for ridge in ridges), principal]
@@ -100,7 +101,7 @@ def _discriminant(variances: Array, means: Array, principal: Array, ridge: float
 
 def _of_unit_square(variances: Array, L: Array) -> Array:
     """L at the scale at which the mapped samples have mean square 1."""
-    square = float(np.mean(np.sum(L * (variances @ L), axis=0)))
+    square = float(np.sum(L * (variances @ L))) / max(1, L.shape[1])
     return L / np.sqrt(square) if square > 0 else L
 
 

@@ -28,6 +28,9 @@ MAX_ORDER = 200
 MIN_RATIO_OF_UNITS = 64.0
 """Ratio of the largest to the smallest entry of D from which the program is scaled."""
 
+TINY = 1e-8
+"""Ratio of an entry a_ij to √(a_ii a_jj) up to which it is not used to determine units."""
+
 
 @dataclass(frozen=True)
 class FeatureScaling:
@@ -80,8 +83,7 @@ def _units(rows: Rows, C: Array) -> Array | None:
     By least squares over all nonzero entries, after subtracting the mean of each matrix.
     """
     n = rows.order
-    every = sp.csr_array(sp.vstack([rows.whole(), C.reshape(1, n * n)]))
-    every.eliminate_zeros()
+    every = _without_tiny(sp.csr_array(sp.vstack([rows.whole(), C.reshape(1, n * n)])), n)
     lengths = np.diff(every.indptr)
     if not every.nnz:
         return None
@@ -94,3 +96,18 @@ def _units(rows: Rows, C: Array) -> Array | None:
     found = np.linalg.lstsq(normal, -sums.sum(axis=1), rcond=1e-10)[0]
     d = np.exp2(np.round(found - np.median(found)))
     return d if np.max(d) >= MIN_RATIO_OF_UNITS * np.min(d) else None
+
+
+def _without_tiny(every: sp.csr_array, n: int) -> sp.csr_array:
+    """The entries a_ij of the matrices except those far below √(a_ii a_jj), and zeros.
+
+    They do not determine the units of i and j.
+    """
+    row, column = np.repeat(np.arange(every.shape[0]), np.diff(every.indptr)), every.indices
+    i, j = np.divmod(column, n)
+    diagonal = np.zeros((every.shape[0], n))
+    diagonal[row[i == j], i[i == j]] = np.abs(every.data[i == j])
+    size = np.sqrt(diagonal[row, i]) * np.sqrt(diagonal[row, j])
+    kept = np.abs(every.data) > TINY * size
+    found = sp.csr_array((every.data[kept], (row[kept], column[kept])), shape=every.shape)
+    return found
