@@ -22,6 +22,7 @@ from gramian.arrays.cpu import (
     worth_compiling,
 )
 from gramian.linalg import conjugate_gradient
+from gramian.linalg.filtered import leading_singular
 from gramian.losses import Loss, SquaredWithOffsets
 from gramian.losses.base import LeastSquares, least_squares_of
 from gramian.maps import BlockEntries
@@ -32,6 +33,11 @@ from gramian.objectives.matrices import is_multiple_of_identity
 Array = NDArray[np.floating]
 
 Mask = NDArray[np.bool_]
+
+OVERSHOOT = 1.2
+"""Size of new columns along singular vectors, in units of the best common size: a sweep reduces
+long columns faster than it extends short ones. On MovieLens 1M, 1.0, 1.2 and 1.35 end at gaps of
+2.8, 2.5 and 2.4 % and an RMSE of 0.8416, 0.8418 and 0.8420."""
 
 NEW_COLUMNS = 1.0
 """The norm of new random columns of a state, in units of that of its own columns."""
@@ -80,6 +86,15 @@ class RowFits:
         scale = np.zeros(0, dtype) if self.scale is None else self.scale
         data = (self.indptr, self.neighbour, scale, self.targets, roots)
         return refit_rows(P, Q, steps, *data, penalty, stiffness, gram, self.free)
+
+    def residuals(self, P: Floats, Q: Floats, rows: Indices) -> Floats:
+        """t_e − s_e p_i·q_j − r_e (b_i + c_j) for all entries, whose rows are given."""
+        z = gather_products(P[:, :-1], Q[:, :-1], rows, self.neighbour)
+        offsets = P[rows, -1] + Q[self.neighbour, -1]
+        z *= 1.0 if self.scale is None else self.scale
+        z += float(self.free) * offsets if self.roots is None else self.roots * offsets
+        found: Floats = (self.targets - z).astype(P.dtype)
+        return found
 
     def _refit_plain(
         self, P: Floats, Q: Floats, penalty: Floats, stiffness: Floats, gram: Floats, steps: int
@@ -274,6 +289,30 @@ class Halves(StatesByRow):
         """
         upper, lower = _without(self.upper, by_row), _without(self.lower, by_column)
         return replace(self, upper=upper, lower=lower)
+
+    def with_falling(self, state: Array, count: int, rng: np.random.Generator) -> Array:
+        """The state with up to `count` columns along which F decreases.
+
+        They are singular vectors of the matrix of residuals, scaled by their values minus λ.
+        """
+        fits, (P, Q) = self.upper, self._parted(state)
+        m, n = P.shape[0], Q.shape[0]
+        rows = np.repeat(np.arange(m, dtype=np.int32), np.diff(fits.indptr))
+        units = np.ones(m + n, self.dtype) if self.units is None else self.units.astype(self.dtype)
+        scale = 1.0 if fits.scale is None else fits.scale
+        left = fits.residuals(P, Q, rows)
+        data = scale * left / (units[rows] * units[m + fits.neighbour])
+        matrix = sparse.csr_array((data, fits.neighbour, fits.indptr), shape=(m, n))
+        U, sizes, V = leading_singular(matrix, min(count, m, n), self.lam, rng)
+        steep = sizes > self.lam
+        lengths = sizes[steep] - self.lam
+        more = np.vstack([U[:, steep], V[:, steep]]) * np.sqrt(lengths) / units[:, None]
+        change = scale * gather_products(more[:m], more[m:], rows, fits.neighbour)
+        fall = float(np.vdot(left, change)) - self.lam * float(np.sum(lengths))
+        if not fall > 0:
+            return state
+        more *= np.sqrt(OVERSHOOT * fall / float(np.vdot(change, change)))
+        return np.hstack([state[:, :-1], more, state[:, -1:]], dtype=self.dtype)
 
     def alone(self) -> Halves:
         """A copy for sweeps only, without references to the problem."""

@@ -114,8 +114,9 @@ def _of_blocks(
         found = lowest(form.smaller(), wanted=fine, seconds=seconds)
         if found.proved:
             return Bottom(form.from_smaller(found.value), "blocks")
-    if form.tall:
-        found = lowest(form.smaller(), wanted=fine, seconds=PATIENCE, prove=False)
+    if form.tall or (prove and start is None):  # half as many products as with the whole matrix
+        left = PATIENCE if form.tall else seconds
+        found = lowest(form.smaller(), wanted=fine, seconds=left, prove=False)
         return Bottom(form.from_smaller(found.value), found.how, found.miss)
     accuracy = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
     deadline = clock.now() + seconds
