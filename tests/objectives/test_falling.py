@@ -26,3 +26,13 @@ def test_new_columns_decrease_the_objective(weighted):
     assert 2 < wider.shape[1] - 1 <= 10
     assert halves.refit_upper(wider.copy(), 0) < 0.95 * halves.refit_upper(state.copy(), 0)
     assert problem.value(halves.factor(wider)) < 0.95 * problem.value(halves.factor(state))
+
+
+@pytest.mark.parametrize("lam", [1e-30, 1e-3])
+def test_tiny_weights_do_not_overflow(lam):
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(np.ones((30, 20)))
+    problem = nuclear_completion(rows, cols, 1e9 * rng.normal(size=rows.size), (30, 20), lam)
+    halves = halves_of(problem.objective, np.float32)
+    wider = halves.with_falling(halves.scattered(rng, 2), 5, rng)
+    assert np.all(np.isfinite(wider))

@@ -1,42 +1,35 @@
-"""Many leading singular vectors of a sparse matrix, to a low accuracy, by Chebyshev filters."""
+"""Many leading singular vectors to a low accuracy, by Chebyshev filters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-
-from gramian.arrays.cpu import sparse_product
 
 Array = NDArray[np.floating]
+Product = Callable[[Array], Array]
 
 DEGREE, FILTERS = 4, 2
 """Degree of a filter, and number of filters. With more products the vectors are more accurate."""
 
-MIN_FLOOR = 1e-3
-"""Smallest floor relative to the Frobenius norm, so that filters do not overflow in float32."""
 
+def leading_singular(times: Product, adjoint: Product, random: Array) -> tuple[Array, Array, Array]:
+    """Approximations of the largest singular values of A above 1, with their vectors U and V.
 
-def leading_singular(
-    matrix: sparse.csr_array, count: int, floor: float, rng: np.random.Generator
-) -> tuple[Array, Array, Array]:
-    """Approximations of the `count` largest singular values with their vectors U and V, in float32.
-
-    A filter is a Chebyshev polynomial of AᵀA, small on [0, floor²] and large above it, applied to
-    a block of random vectors. A block finds multiple and close values as well, which a single
-    vector does not, and its products take a fraction of the time of those with single vectors.
+    `times` and `adjoint` are products with A and Aᵀ, and `random` is a block with a column for each
+    value. A filter is a Chebyshev polynomial of AᵀA, small on [0, 1] and large above it. A block
+    finds multiple and close values as well, which a single vector does not, and its products take a
+    fraction of the time of those with single vectors.
     """
-    floor = max(floor, MIN_FLOOR * float(np.linalg.norm(matrix.data)))
-    A = matrix.astype(np.float32) / np.float32(floor)
-    At = sparse.csr_array(A.T)
-    V = rng.standard_normal((matrix.shape[1], count), dtype=np.float32)
+    V: Array = random
     for _ in range(FILTERS):
-        last, filtered = V, 2 * sparse_product(At, sparse_product(A, V)) - V
+        last, now = V, 2 * adjoint(times(V)) - V
         for _ in range(DEGREE - 1):
-            image = 2 * sparse_product(At, sparse_product(A, filtered)) - filtered
-            last, filtered = filtered, 2 * image - last
-        V = np.linalg.qr(filtered)[0]
-    image = sparse_product(A, V)
-    squares, turn = np.linalg.eigh(image.T @ image)
+            image = 2 * adjoint(times(now)) - now
+            last, now = now, 2 * image - last
+        V = np.linalg.qr(now)[0]
+    found = times(V)
+    squares, turn = np.linalg.eigh(found.T @ found)
     sizes, turn = np.sqrt(np.maximum(squares[::-1], 1e-12)), turn[:, ::-1]
-    return image @ turn / sizes, floor * sizes, V @ turn
+    return found @ turn / sizes, sizes, V @ turn
