@@ -38,6 +38,10 @@ MIXING_RIDGE, FLOAT32_MIXING_RIDGE = 1e-10, 1e-6
 MAX_FLOAT64_ENTRIES = 5_000_000
 """Entries above which sweeps run in float32 (half the memory); certificates use float64."""
 
+FLOAT32_TOL, MIN_FLOAT32_ENTRIES = 1e-4, 500_000
+"""Smallest tolerance, and number of entries, from which sweeps run in float32 to save time: on
+MovieLens 1M a gap of 1e-4 takes 62 s of CPU time instead of 101 s."""
+
 START_DIRECTIONS = 120
 """Directions of decrease at 0 from which sweeps start."""
 
@@ -102,7 +106,8 @@ class Sweeps:
 
     def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
         entries = problem.objective.facts.terms or 0
-        dtype = np.float32 if entries > MAX_FLOAT64_ENTRIES else np.float64
+        rough = settings.tol >= FLOAT32_TOL and entries >= MIN_FLOAT32_ENTRIES
+        dtype = np.float32 if rough or entries > MAX_FLOAT64_ENTRIES else np.float64
         self.halves, self.settings = halves_of(problem.objective, dtype), settings
         self.damping = MIXING_RIDGE if dtype == np.float64 else FLOAT32_MIXING_RIDGE
         self.state = self.halves.state(factor)
