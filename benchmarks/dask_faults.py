@@ -31,6 +31,8 @@ PAPER = "Not from a paper"
 
 KILLS, QUICK_KILLS, BUDGET = 20, 3, 400.0
 """Kills of a fit, and the seconds for all of them."""
+KILLED_AFTER = 0.3
+"""Time after which the scheduler is killed, as a fraction of that of the same fit before."""
 BACK = 30
 """Seconds for a killed worker to come back; after that the cluster is started again."""
 SHAPE, RATINGS = (700, 150), 30_000
@@ -147,7 +149,7 @@ def _lost(fit: Callable[[], Any], folder: Path) -> Table:
         calm = fit()
         seconds = time.perf_counter() - started
         table.add("calm", seconds, *_told(calm))
-        timer = threading.Timer(0.6 * seconds, process.kill)
+        timer = threading.Timer(KILLED_AFTER * seconds, process.kill)
         started = time.perf_counter()
         timer.start()
         try:
