@@ -15,6 +15,7 @@ import gramian as gm
 from gramian import Status
 from gramian.common import clock
 from gramian.metric import KTA, AutoMetric, MetricClassifier, _choice, _evidence, auto_metric
+from gramian.metric._evidence import Trial
 from tests.slow import slow_except
 
 X, Y = load_wine(return_X_y=True)
@@ -199,7 +200,7 @@ def test_omits_candidates_beyond_the_time_limit(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*interrupted from the keyboard")
 def test_interrupt_keeps_the_candidates_before_it(monkeypatch):
-    calls, votes = [], _evidence.of_neighbours
+    calls, votes = [], Trial.judge
 
     def interrupted(*given):
         calls.append(1)
@@ -207,7 +208,7 @@ def test_interrupt_keeps_the_candidates_before_it(monkeypatch):
             raise KeyboardInterrupt
         return votes(*given)
 
-    monkeypatch.setattr(_evidence, "of_neighbours", interrupted)
+    monkeypatch.setattr(Trial, "judge", interrupted)
     found = AutoMetric().fit(IRIS, SPECIES)
     assert found.path_.names == ("the Euclidean metric", "KTA") and len(calls) == 12
     assert found.result_.status is Status.INTERRUPTED

@@ -17,10 +17,9 @@ from gramian.metric import (
     LinearSeparation,
     LMNNEig,
     TripletMetric,
-    _evidence,
     _selection,
-    _shrinkage,
 )
+from gramian.metric._evidence import Trial
 
 X, Y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -55,8 +54,8 @@ def check_interrupted(fit):
 @pytest.mark.parametrize("at", [1, 2])
 @SHRUNK
 def test_interrupt_during_evaluation_ends_the_selection(learner, at, monkeypatch):
-    judge, calls = interrupting(_shrinkage.of_neighbours, at)
-    monkeypatch.setattr(_shrinkage, "of_neighbours", judge)
+    judge, calls = interrupting(Trial.judge, at)
+    monkeypatch.setattr(Trial, "judge", judge)
     fitted = check_interrupted(lambda: learner().fit(X, Y))
     assert len(calls) == at
     assert hasattr(fitted, "path_") == (at > 1)
@@ -71,8 +70,8 @@ def test_interrupt_of_a_trial_solve_ends_the_fit(learner, monkeypatch):
         first = len(results) == 1
         return replace(results[-1], status=Status.INTERRUPTED) if first else results[-1]
 
-    judged, calls = interrupting(_shrinkage.of_neighbours, 0)
-    monkeypatch.setattr(_shrinkage, "of_neighbours", judged)
+    judged, calls = interrupting(Trial.judge, 0)
+    monkeypatch.setattr(Trial, "judge", judged)
     monkeypatch.setattr(fitting, "minimize", only_of_shrunk(solved, solve))
     check_interrupted(lambda: learner().fit(X, Y))
     assert not calls
@@ -106,7 +105,7 @@ def test_an_interrupted_optimum_ends_the_choice_of_kta(monkeypatch):
 
 @pytest.mark.parametrize("at", [1, 3])
 def test_an_interrupt_while_linear_separation_chooses_ends_the_fit(at, monkeypatch):
-    judge, calls = interrupting(_evidence.of_neighbours, at)
-    monkeypatch.setattr(_evidence, "of_neighbours", judge)
+    judge, calls = interrupting(Trial.judge, at)
+    monkeypatch.setattr(Trial, "judge", judge)
     check_interrupted(lambda: LinearSeparation().fit(X, Y))
     assert len(calls) == at

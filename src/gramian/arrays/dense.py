@@ -7,17 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.arrays.places import HOST, Place, host
 from gramian.arrays.threads import blas_threads_for
 
 UNTHREADED_ORDER = 40
 """Order up to which BLAS uses one thread by itself."""
 
+DEVICE_ORDER = 200
+"""Order from which a device decomposes faster: one of 784 takes 13 ms there and 41 on 16 cores."""
+
 TIE_RATIO = 1 - 1e-6
 """Relative tolerance of ties: numbers that differ by less may be equal up to rounding."""
 
 
-def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Eigenvalues and eigenvectors of a symmetric matrix."""
+def eigh(A: NDArray[Any], there: Place = HOST) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Eigenvalues and eigenvectors of a symmetric matrix; a large one is decomposed `there`."""
+    if not there.is_host and A.shape[0] >= DEVICE_ORDER:
+        values, vectors = there.xp.linalg.eigh(there.put(A))
+        return host(values), host(vectors)
     if A.shape[0] <= UNTHREADED_ORDER:
         values, vectors = np.linalg.eigh(A)
         return values, vectors

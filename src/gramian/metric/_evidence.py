@@ -171,13 +171,12 @@ class Trial:
     samples: Array
     classes: Indices
     folds: list[Split]
+    device: Any = None
+    """The device of the search for neighbours."""
 
     @classmethod
     def of(
-        cls,
-        samples: Array,
-        classes: Indices,
-        folds: int = FOLDS,
+        cls, samples: Array, classes: Indices, folds: int = FOLDS, device: Any = None
     ) -> Trial | None:
         """The samples of classes with two of them for each of at most `folds` folds; None if they
         are too few."""
@@ -190,7 +189,7 @@ class Trial:
         parts = splits(
             keys, named, min(folds, folds_for(count)), points.shape[1], repeats_for(count)
         )
-        return cls(points, named, parts)
+        return cls(points, named, parts, device)
 
     def part(self, split: Split) -> tuple[Array, Indices]:
         """The samples of a split to fit to, and their classes."""
@@ -206,9 +205,24 @@ class Trial:
         """`mean_losses` of neighbours, `wrong_shares` by default."""
 
         def losses(split: Split) -> list[Array]:
-            return of_neighbours(self.samples, self.classes, split, metrics(split), loss)
+            return self.judge(split, metrics(split), loss)
 
         return mean_losses(self.folds, losses, complete=complete)
+
+    def judge(self, split: Split, candidates: Candidates, loss: Loss | None = None) -> list[Array]:
+        """The loss of each held-out sample by its neighbours, for each candidate."""
+        kept, held = split.reference, split.held
+        spaces = [
+            (mapped(self.samples[kept], L), mapped(self.samples[held], L))
+            for L in candidates.factors
+        ]
+
+        def search(rows: Any, k: int) -> tuple[Indices, Array]:
+            some = [(offered, queries[rows]) for offered, queries in spaces]
+            return search_mixtures(some, candidates.weights, k, device=self.device)
+
+        asked = self.classes[held]
+        return [losses_of_votes(search, self.classes[kept], asked, loss or wrong_shares)]
 
 
 def outvoting(losses: Sequence[Array]) -> int:
@@ -263,24 +277,6 @@ class Candidates:
         """d(i, j) of the pairs, one row per candidate."""
         mixed: Array = self.weights @ [_squares(samples, pairs, L) for L in self.factors]
         return mixed
-
-
-def of_neighbours(
-    samples: Array,
-    classes: Indices,
-    split: Split,
-    candidates: Candidates,
-    loss: Loss | None = None,
-) -> list[Array]:
-    """The loss of each held-out sample by its neighbours, for each candidate."""
-    kept, held = split.reference, split.held
-    spaces = [(mapped(samples[kept], L), mapped(samples[held], L)) for L in candidates.factors]
-
-    def search(rows: Any, k: int) -> tuple[Indices, Array]:
-        some = [(offered, queries[rows]) for offered, queries in spaces]
-        return search_mixtures(some, candidates.weights, k)
-
-    return [losses_of_votes(search, classes[kept], classes[held], loss or wrong_shares)]
 
 
 def losses_of_votes(

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import bandwidth, blas
 
-from gramian.arrays.dense import eigh
+from gramian.arrays.dense import DEVICE_ORDER, eigh
+from gramian.arrays.places import Place
 from gramian.arrays.samples import row_squares
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
@@ -125,10 +126,10 @@ def weigh(
         rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)
         out, w = samples[count:], times[split.held]
-        g, V = eigh(data.gram.dense() - out.T @ (w[:, None] * out))
+        g, V = eigh(data.gram.dense() - out.T @ (w[:, None] * out), data.place)
         sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
         counts = data.counts - np.bincount(classes[split.held], w, data.counts.size)
-        model = _Fold(np.maximum(g, 0.0), sums, counts, regularizer, rank, n_components)
+        model = _Fold(np.maximum(g, 0.0), sums, counts, data.place, regularizer, rank, n_components)
         rotated = (samples @ (V / size)).astype(np.float32)
         folds.append((model, rotated, classes[rows], count))
 
@@ -188,6 +189,7 @@ class _Fold:
     g: Array
     sums: Array
     counts: Array
+    place: Place
     regularizer: str
     rank: int | None
     n_components: int | None
@@ -202,7 +204,7 @@ class _Fold:
         if lam == 0 and self.regularizer == "identity":
             k = self.n_components or self.rank
             return None if k is None else np.eye(self.g.size)[:, ::-1][:, :k]
-        L = _factor(_unconstrained(self.g, self.sums, lam, self.regularizer), self.rank)
+        L = _factor(_unconstrained(self.g, self.sums, lam, self.regularizer), self.rank, self.place)
         if self.rank is not None:
             L = self._at_rank(L, lam, self.rank)
         elif true:
@@ -248,12 +250,10 @@ def _wrong_votes(mapped: list[Array], classes: Indices, kept: int, device: Any) 
 
     def search(rows: Any, k: int) -> tuple[Indices, Array]:
         spaces = [(each[:kept], each[kept:][rows]) for each in mapped]
-        if len(spaces) > 1 and device is None:
-            return search_mixtures(spaces, np.eye(len(spaces)), k)
-        found = [nearest(offered, k, queries=some, device=device) for offered, some in spaces]
-        return np.stack([one.indices for one in found]), np.stack(
-            [one.sq_distances for one in found]
-        )
+        if len(spaces) > 1 or device is not None:
+            return search_mixtures(spaces, np.eye(len(spaces)), k, device=device)
+        found = nearest(spaces[0][0], k, queries=spaces[0][1])
+        return found.indices[None], found.sq_distances[None]
 
     return losses_of_votes(search, classes[:kept], classes[kept:], wrong_shares, SINGLE)
 
@@ -296,7 +296,7 @@ def least_weight(data: Moments, n: int, regularizer: str) -> float:
 def projected(data: Moments, lam: float, regularizer: str, rank: int | None) -> Array:
     """A factor of P₊ of the unconstrained minimiser."""
     g, V = data.spectrum
-    return V @ _factor(_unconstrained(g, V.T @ data.sums, lam, regularizer), rank)
+    return V @ _factor(_unconstrained(g, V.T @ data.sums, lam, regularizer), rank, data.place)
 
 
 def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
@@ -308,12 +308,13 @@ def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array
     return M
 
 
-def _factor(M: Array, rank: int | None) -> Array:
-    """A factor of P₊(M), or of its leading part for a rank limit; a triangular one if possible.
+def _factor(M: Array, rank: int | None, there: Place) -> Array:
+    """A factor of P₊(M), or of its leading part for a rank limit; on the host a triangular one if
+    possible.
 
-    Few eigenvalues are negative: they and a Cholesky factor take half the time of `eigh`.
+    Few eigenvalues are negative: they and a Cholesky factor take half the time of `eigh` there.
     """
-    if rank is None:
+    if rank is None and (there.is_host or M.shape[0] < DEVICE_ORDER):
         with suppress(np.linalg.LinAlgError):
             return np.linalg.cholesky(M)
         with suppress(np.linalg.LinAlgError), blas_threads_for(M.size):
@@ -321,7 +322,7 @@ def _factor(M: Array, rank: int | None) -> Array:
             positive = M - (vectors * values) @ vectors.T
             positive.flat[:: len(M) + 1] += ROUNDING_SHIFT * float(np.trace(positive))
             return np.linalg.cholesky(positive)
-    values, vectors = eigh(M)
+    values, vectors = eigh(M, there)
     return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :rank]
 
 

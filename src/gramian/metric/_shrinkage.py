@@ -37,7 +37,6 @@ from gramian.metric._evidence import (
     folds_for,
     joined_pairs,
     judged,
-    of_neighbours,
     of_pairs,
     of_triplets,
     pair_splits,
@@ -153,21 +152,18 @@ class ShrunkLearner(Update):
         """Select α by the neighbours of held-out samples; `units` is λ of the neighbour search."""
         if self._given_shrinkage():
             return None
-        trial = Trial.of(samples, classes)
+        trial = Trial.of(samples, classes, device=self.device)
         if trial is None:
             return None
-        points, named = trial.samples, trial.classes
+        named = trial.classes
 
         def fit(inner: Any, split: Split) -> Any:
             near = min(self.n_neighbors, int(np.bincount(named[split.kept]).min()) - 1)
             return inner.set_params(n_neighbors=near).fit(*trial.part(split))
 
-        def losses(split: Split, candidates: Candidates) -> list[Array]:
-            return of_neighbours(points, named, split, candidates)
-
         # A λ selected on all samples would use information of the held-out ones.
         shared = units if named.size > MANY else None
-        return self._judge(samples, trial.folds, fit, losses, NEIGHBOUR_ERROR, shared)
+        return self._judge(samples, trial.folds, fit, trial.judge, NEIGHBOUR_ERROR, shared)
 
     def _shrink_by_pairs(
         self, samples: Array, similar: Indices, dissimilar: Indices

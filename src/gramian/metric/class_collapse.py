@@ -221,7 +221,7 @@ class ClassCollapse(KernelMetricLearner, Update):
         self._forget("path_")
         if self.ridge != "auto":
             return float(self.ridge)
-        trial = Trial.of(samples, classes, FOLDS)
+        trial = Trial.of(samples, classes, FOLDS, self.device)
         if trial is None:
             return self._ridges[0]
 

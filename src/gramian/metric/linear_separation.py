@@ -144,7 +144,7 @@ class LinearSeparation(PartialFit):
             return self._candidates(signed_scatter(X[split.kept], part, counted).dense(), X)
 
         folds = splits(sample_keys(X), classes, PATH_FOLDS, X.shape[1], repeats_for(classes.size))
-        found = Trial(X, classes, folds).votes(metrics)
+        found = Trial(X, classes, folds, self.device).votes(metrics)
         choose = outvoting if self._limit(X.shape[1]) is None else least
         return self._chosen(None if found is None else [found], NEIGHBOUR_ERROR, choose)
 

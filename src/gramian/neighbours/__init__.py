@@ -7,7 +7,7 @@ optional approximate index for very many (`_approximate`).
 """
 
 from gramian.neighbours._approximate import APPROXIMATE_FROM
-from gramian.neighbours._plain import search_mixtures, squared_distances
-from gramian.neighbours.nearest import Neighbours, nearest
+from gramian.neighbours._plain import squared_distances
+from gramian.neighbours.nearest import Neighbours, nearest, search_mixtures
 
 __all__ = ["APPROXIMATE_FROM", "Neighbours", "nearest", "search_mixtures", "squared_distances"]

@@ -63,12 +63,7 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 def search_mixtures(
     spaces: Sequence[tuple[Array, Array]], weights: Array, k: int
 ) -> tuple[NDArray[np.intp], Array]:
-    """The k samples nearest to each query for every combination Σ_p w_p d_p of squared distances.
-
-    Each space has its own coordinates of samples and queries, and each row of `weights` is a
-    combination. The returned indices and combined distances have shape (combinations, queries, k).
-    Scores are computed once per space and used for all combinations.
-    """
+    """`nearest.search_mixtures` with the scores of each space computed once."""
     (X, queries), *_ = spaces
     if len(weights) * X.shape[0] * queries.shape[0] <= MAX_COMPLETE:
         return _from_all_distances(spaces, weights, k)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -94,6 +95,26 @@ def nearest(
     if not labelled and _tree.fits(X):
         return Neighbours(*_tree.search(X, queries, k, marks))
     return Neighbours(*exact(X, queries, k, marks))
+
+
+def search_mixtures(
+    spaces: Sequence[tuple[Array, Array]], weights: Array, k: int, *, device: Any = None
+) -> tuple[Indices, Array]:
+    """The k samples nearest to each query for every combination Σ_p w_p d_p of squared distances.
+
+    Each space has its own coordinates of samples and queries, and each row of `weights` is a
+    combination. The returned indices and combined distances have shape (combinations, queries, k).
+    On the host, scores are computed once per space and used for all combinations; on a device each
+    combination is searched in the coordinates √w_p x_p side by side.
+    """
+    if place(device).is_host:
+        return _plain.search_mixtures(spaces, weights, k)
+    found = []
+    for mixture in np.sqrt(weights):
+        used = [(float(w), *space) for w, space in zip(mixture, spaces, strict=True) if w]
+        X, queries = (np.hstack([w * space[side] for w, *space in used]) for side in (0, 1))
+        found.append(nearest(X, k, queries=queries, device=device))
+    return np.stack([one.indices for one in found]), np.stack([one.sq_distances for one in found])
 
 
 def _on_device(

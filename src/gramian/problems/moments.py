@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.places import host, place
+from gramian.arrays.places import HOST, Place, host, place
 from gramian.arrays.samples import BLOCK, column_sums, near_origin
 from gramian.arrays.threads import blas_threads_for
 from gramian.objectives import GramOperator, LowRankPlusIdentity
@@ -35,6 +35,8 @@ class Moments:
     trace: float
     mean: Array | None = None
     """The mean that was subtracted from the samples, if they are centred."""
+    place: Place = HOST
+    """Where XᵀX is decomposed."""
 
     @property
     def order(self) -> int:
@@ -43,7 +45,7 @@ class Moments:
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of XᵀX, computed once for all λ."""
-        values, vectors = eigh(self.gram.dense())
+        values, vectors = eigh(self.gram.dense(), self.place)
         return np.maximum(values, 0.0), vectors
 
 
@@ -66,13 +68,13 @@ def moments(
     mean = sums.sum(axis=1) / counts.sum() if center else None
     if mean is not None:
         sums = sums - np.outer(mean, counts)
-    gram = gram_of(X, mean, weights, device)
+    gram, there = gram_of(X, mean, weights, device), place(device)
     if isinstance(gram, Dense):
-        return Moments(gram, sums, counts, float(np.trace(gram.array)), mean)
+        return Moments(gram, sums, counts, float(np.trace(gram.array)), mean, there)
     squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
     square = float(np.sum(np.ravel(squares) * (1.0 if weights is None else weights)))
     shift = 0.0 if mean is None else counts.sum() * float(mean @ mean)
-    return Moments(gram, sums, counts, square - shift, mean)
+    return Moments(gram, sums, counts, square - shift, mean, there)
 
 
 def class_sums(
