@@ -405,6 +405,9 @@ def dense_numbers(matrix: SymmetricMatrix) -> int:
 
 def size_of(matrix: Any) -> float:
     """An upper bound on ‖A‖, or an estimate if only products are known."""
+    if not isinstance(matrix, Dense | SparsePlusLowRank | Scaled | MatrixSum | GramOperator):
+        probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
+        return norm(matrix @ getattr(matrix, "place", HOST).put(probe))
     matrix = at_home(matrix)
     if isinstance(matrix, Dense):
         return float(np.linalg.norm(matrix.array))
@@ -416,12 +419,9 @@ def size_of(matrix: Any) -> float:
         return abs(matrix.scale) * size_of(matrix.matrix)
     if isinstance(matrix, MatrixSum):
         return sum(size_of(part) for part in matrix.parts)
-    if isinstance(matrix, GramOperator):
-        values = matrix.X.data if sp.issparse(matrix.X) else np.asarray(matrix.X)
-        weight = 1.0 if matrix.weights is None else float(np.max(np.abs(matrix.weights)))
-        return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
-    probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
-    return norm(matrix @ getattr(matrix, "place", HOST).put(probe))
+    values = matrix.X.data if sp.issparse(matrix.X) else np.asarray(matrix.X)
+    weight = 1.0 if matrix.weights is None else float(np.max(np.abs(matrix.weights)))
+    return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
 
 
 def absolute_product(matrix: Any, V: Array) -> Array:
