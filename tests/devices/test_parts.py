@@ -10,7 +10,8 @@ from gramian.arrays import places as arrays
 from gramian.graph import neighbor_graph
 from gramian.maps import anchored_margins
 from gramian.maps.whitened import DenseRoot
-from gramian.neighbours import nearest
+from gramian.metric import KTA, LMNN
+from gramian.neighbours import nearest, search_mixtures
 from gramian.proofs import lost_by
 from gramian.spectral import top_eigen
 
@@ -113,6 +114,25 @@ def test_neighbours_are_those_of_the_host(asked, duplicates, device):
     np.testing.assert_allclose(there.sq_distances, host.sq_distances, atol=1e-12)
     sparse = nearest(sp.csr_array(X), 6, device=device, **options)
     np.testing.assert_array_equal(sparse.indices, host.indices)
+
+
+def test_neighbours_by_mixtures_are_those_of_the_host(device):
+    spaces = [(RNG.standard_normal((300, d)), RNG.standard_normal((40, d))) for d in (3, 40)]
+    weights = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.3]])
+    (found, far), (there, distances) = (
+        search_mixtures(spaces, weights, 5, device=where) for where in (None, device)
+    )
+    np.testing.assert_array_equal(there, found)
+    np.testing.assert_allclose(distances, far, rtol=1e-12)
+
+
+def test_held_out_errors_are_those_of_the_host(device):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 600)
+    X = rng.standard_normal((600, 220)) + 0.4 * np.eye(3, 220)[y]
+    for learner in (KTA, LMNN):
+        host, there = (learner(device=where).fit(X, y).path_ for where in (None, device))
+        np.testing.assert_allclose(there.errors, host.errors, atol=1e-12)
 
 
 def test_graphs_are_those_of_the_host(device):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
+from gramian.arrays.places import place
 from gramian.common import clock
 from gramian.constraints import EQUAL
 from gramian.estimators.path import NEIGHBOURS, earned, misplaced
@@ -211,18 +212,17 @@ class Trial:
 
     def judge(self, split: Split, candidates: Candidates, loss: Loss | None = None) -> list[Array]:
         """The loss of each held-out sample by its neighbours, for each candidate."""
-        kept, held = split.reference, split.held
-        spaces = [
-            (mapped(self.samples[kept], L), mapped(self.samples[held], L))
-            for L in candidates.factors
-        ]
+        there, classes = place(self.device), self.classes
+        factors = [None if L is None else there.put(L) for L in candidates.factors]
+        kept, held = (there.put(self.samples[rows]) for rows in (split.reference, split.held))
+        spaces = [(mapped(kept, L), mapped(held, L)) for L in factors]
 
         def search(rows: Any, k: int) -> tuple[Indices, Array]:
             some = [(offered, queries[rows]) for offered, queries in spaces]
             return search_mixtures(some, candidates.weights, k, device=self.device)
 
-        asked = self.classes[held]
-        return [losses_of_votes(search, self.classes[kept], asked, loss or wrong_shares)]
+        asked = classes[split.held]
+        return [losses_of_votes(search, classes[split.reference], asked, loss or wrong_shares)]
 
 
 def outvoting(losses: Sequence[Array]) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import bandwidth, blas
 
 from gramian.arrays.dense import DEVICE_ORDER, eigh
-from gramian.arrays.places import Place
+from gramian.arrays.places import Place, beside, place
 from gramian.arrays.samples import row_squares
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
@@ -131,7 +131,7 @@ def weigh(
         counts = data.counts - np.bincount(classes[split.held], w, data.counts.size)
         model = _Fold(np.maximum(g, 0.0), sums, counts, data.place, regularizer, rank, n_components)
         rotated = (samples @ (V / size)).astype(np.float32)
-        folds.append((model, rotated, classes[rows], count))
+        folds.append((model, place(device).put(rotated), classes[rows], count))
 
     def wrong(some: Array, true: bool = False) -> Array:
         votes = [
@@ -268,6 +268,8 @@ def _mapped(rotated: Array, factor: Array | None) -> Array:
         return rotated
     size = float(np.abs(factor).max()) or 1.0
     L = (factor / size).astype(np.float32)
+    if not isinstance(rotated, np.ndarray):
+        return rotated @ beside(rotated, L)
     if L.shape[0] == L.shape[1] and bandwidth(L)[1] == 0:
         with blas_threads_for(rotated.size):  # small triangular products use all threads otherwise
             mapped: Array = blas.strmm(1.0, L.T, rotated.T).T

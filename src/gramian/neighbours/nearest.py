@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.arrays.places import Place, place
+from gramian.arrays.places import Place, place, side_by_side
 from gramian.arrays.samples import check_size, far_means, shifted, with_short_indices
 from gramian.common import clock
 from gramian.common.memory import check_memory
@@ -107,14 +107,17 @@ def search_mixtures(
     On the host, scores are computed once per space and used for all combinations; on a device each
     combination is searched in the coordinates √w_p x_p side by side.
     """
-    if place(device).is_host:
+    there = place(device)
+    if there.is_host:
         return _plain.search_mixtures(spaces, weights, k)
-    found = []
+    spaces = [(there.put(X), there.put(queries)) for X, queries in spaces]
+    marks, found = _marks(*spaces[0], False, None), []
     for mixture in np.sqrt(weights):
         used = [(float(w), *space) for w, space in zip(mixture, spaces, strict=True) if w]
-        X, queries = (np.hstack([w * space[side] for w, *space in used]) for side in (0, 1))
-        found.append(nearest(X, k, queries=queries, device=device))
-    return np.stack([one.indices for one in found]), np.stack([one.sq_distances for one in found])
+        X, queries = (side_by_side(w * rows[side] for w, *rows in used) for side in (0, 1))
+        found.append(_on_device(X, queries, k, marks, there, alone=True))
+    indices, distances = zip(*found, strict=True)
+    return np.stack(indices), np.stack(distances)
 
 
 def _on_device(
