@@ -21,8 +21,8 @@ def solve(kind: str, name: str, solver: str, limit: float, tol: float) -> Row:
     """The problem of that kind and name by gramian, Clarabel or SCS."""
     problem = make(kind, name)
     if solver == "gramian":
-        return _ours(problem, limit, tol)
-    return _peer(met_exactly(problem) if kind == "sensors" else problem, solver, limit, tol)
+        return ours(problem, limit, tol)
+    return peer(met_exactly(problem) if kind == "sensors" else problem, solver, limit, tol)
 
 
 def met_exactly(problem: gm.Problem) -> gm.Problem:
@@ -48,7 +48,7 @@ def make(kind: str, name: str) -> gm.Problem:
     return gm.problems.sensor_localization(edges, distances, anchors, n=int(size))
 
 
-def _ours(problem: gm.Problem, limit: float, tol: float) -> Row:
+def ours(problem: gm.Problem, limit: float, tol: float) -> Row:
     before = time.process_time()
     found = gm.minimize(problem, tol=tol, time_limit=limit)
     certificate = found.certificate
@@ -66,7 +66,7 @@ def _ours(problem: gm.Problem, limit: float, tol: float) -> Row:
     }
 
 
-def _peer(problem: gm.Problem, solver: str, limit: float, tol: float) -> Row:
+def peer(problem: gm.Problem, solver: str, limit: float, tol: float) -> Row:
     model = Model.of(problem)
     form = ConicForm(model)
     data: Any = form.data(0.0, tol)
