@@ -177,8 +177,11 @@ def minimize(
     run = prepare(problem, solver, options, settings, max_iter, init, proof, device)
     keeper = checkpoint_for(problem, checkpoint, every)
     name = f"{problem.name} by {run.solver}"
-    bar = ProgressBar(name, settings.tol, max_iter, _seconds_left(settings)) if progress else None
-    watchers = [watch for watch in (callback, keeper, bar, clock.on_step()) if watch is not None]
+    seconds = settings.deadline - started
+    bar = ProgressBar(name, settings.tol, max_iter, seconds) if progress else None
+    watcher = clock.watcher()
+    told = callback, keeper, bar, None if watcher is None else watcher.step
+    watchers = [watch for watch in told if watch is not None]
     clock.phase(name)
     try:
         with run.place.room(), blas_threads_for(run.dense_numbers):
@@ -324,10 +327,6 @@ def _constrained(
     return _Prepared(
         problem, str(solver), referee, steps, factor, scaling.coordinates, limit, problem.order**2
     )
-
-
-def _seconds_left(settings: Settings) -> float:
-    return settings.deadline - clock.now()
 
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:

@@ -40,13 +40,9 @@ def cached(kernel: Any) -> Any:
     """Cache a kernel on disk if a folder is writable; returns the kernel."""
     if isinstance(kernel, Dispatcher):  # not with NUMBA_DISABLE_JIT
         with suppress(RuntimeError):  # numba found no writable folder
-            _enable(kernel)
+            kernel._cache = _Cache(kernel.py_func)  # type: ignore[attr-defined]
+            kernel.compile = partial(_compile, kernel)  # type: ignore[method-assign]
     return kernel
-
-
-def _enable(kernel: Any) -> None:
-    kernel._cache = _Cache(kernel.py_func)
-    kernel.compile = partial(_compile, kernel)
 
 
 def is_compiled(kernel: Any) -> bool:

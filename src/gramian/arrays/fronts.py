@@ -188,7 +188,10 @@ class Fronts:
             lower.indptr, lower.indices, lower.data, plan.starts, plan.rows, plan.ends,
             plan.parents, self.panels, plan.at, self.signs, last, np.empty(plan.room),
         )  # fmt: skip
-        self.usable = self.negative >= 0 and self._last_factored()
+        # A lower triangle by rows is an upper triangle by columns, as LAPACK expects.
+        self.usable = (
+            self.negative >= 0 and dpotrf(self._last.T, lower=0, clean=1, overwrite_a=1)[1] == 0
+        )
 
     @property
     def entries(self) -> int:
@@ -199,10 +202,6 @@ class Fronts:
         """The last front, by rows."""
         width = int(self.plan.starts[-1] - self.plan.starts[-2])
         return self.panels[self.plan.at[-2] :].reshape(width, width)
-
-    def _last_factored(self) -> bool:
-        # A lower triangle by rows is an upper triangle by columns, as LAPACK expects.
-        return bool(dpotrf(self._last.T, lower=0, clean=1, overwrite_a=1)[1] == 0)
 
     def forward(self, B: Array) -> Array:
         """C⁻¹PB."""

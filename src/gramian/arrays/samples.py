@@ -50,15 +50,15 @@ BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
 
 
-def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
+def checked_samples(X: Any, **options: Any) -> Any:
     """A dense or CSR array of finite float32 or float64 numbers that can be squared."""
     # Imported here: it takes a second, more than a small problem without samples.
     from sklearn.utils.validation import check_array
 
-    refuse_masked(X, name)
+    refuse_masked(X, "X")
     with naming_text(X):
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options)
-    return ready(X, name)
+    return ready(X)
 
 
 def ready(X: Any, name: str = "X") -> Any:
@@ -239,28 +239,28 @@ def _is_whole(value: Any) -> bool:
         return False
 
 
-def class_indices(y: ArrayLike, name: str = "y") -> tuple[NDArray[Any], NDArray[np.integer]]:
+def class_indices(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.integer]]:
     """The sorted distinct labels, and the label index of each sample; none may be missing."""
-    refuse_odd_labels(y, name)
+    refuse_odd_labels(y)
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"{name} must hold one label per sample, got shape {labels.shape}")
+        raise ValueError(f"y must hold one label per sample, got shape {labels.shape}")
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError(f"{name} contains NaN or infinity; every sample needs a label")
+        raise ValueError("y contains NaN or infinity; every sample needs a label")
     names, classes = np.unique(labels, return_inverse=True)
     return names, classes
 
 
-def refuse_odd_labels(y: Any, name: str = "y") -> None:
+def refuse_odd_labels(y: Any) -> None:
     """Raise ValueError for masked labels, and for None, NaN, NA or mixed types among objects."""
-    refuse_masked(y, name)
+    refuse_masked(y, "y")
     labels = np.asarray(y)
     if labels.dtype != object or labels.ndim != 1:
         return
     for place, label in enumerate(labels.tolist()):
         if is_missing(label):
             raise ValueError(
-                f"{name}[{place}] is {label}, which is no label; every sample needs one: leave "
+                f"y[{place}] is {label}, which is no label; every sample needs one: leave "
                 "out those that have none"
             )
     try:
@@ -268,7 +268,7 @@ def refuse_odd_labels(y: Any, name: str = "y") -> None:
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels.tolist()})
         raise ValueError(
-            f"{name} mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
+            f"y mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
             "strings, or all numbers"
         ) from None
 

@@ -222,12 +222,6 @@ def phase(name: str) -> None:
         watcher.phase(name)
 
 
-def on_step() -> Callable[[Any], None] | None:
-    """The function to call at each step of a solver, None without a watcher."""
-    watcher = _watcher.get()
-    return None if watcher is None else watcher.step
-
-
 _placing: ContextVar[Callable[[Any], Any] | None] = ContextVar("placing", default=None)
 
 

@@ -12,10 +12,6 @@ INSIDE = ("gramian", "contextlib", "functools")
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the line outside the library that led to this call."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _package(frame.f_globals) in INSIDE:
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in INSIDE:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def _package(names: dict[str, object]) -> str:
-    return str(names.get("__name__")).partition(".")[0]

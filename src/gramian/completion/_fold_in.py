@@ -229,13 +229,12 @@ def ridge_rows(
     *,
     weights: Array | None = None,
     gram: Array | None = None,
-    tol: float = 1e-12,
 ) -> Array:
     """P with rows that minimise ½ Σ_j (p·q_j − R_ij)² + ½ Σ_k penalty_ik p_ik² over the known j.
 
     With weights ω the sum is of ½ ω_ij (p·q_j)² − R_ij p·q_j, and a Gram matrix G adds ½ pᵀGp.
     Conjugate gradients for all rows at once, each with its own step lengths: two sparse products
-    with the pattern of R in each step, and no matrix for a row, to the relative residual `tol`. In
+    with the pattern of R in each step, and no matrix for a row, to the relative residual 1e-12. In
     exact arithmetic they end after as many steps as Q has columns; ten times as many are allowed.
     """
     rows = cpu.index_array(np.repeat(np.arange(R.shape[0]), np.diff(R.indptr)))
@@ -250,7 +249,7 @@ def ridge_rows(
 
     right = np.asarray(R @ Q)
     steps = 10 * Q.shape[1]
-    return conjugate_gradient(product, right, steps=steps, tol=tol, axis=1).x
+    return conjugate_gradient(product, right, steps=steps, tol=1e-12, axis=1).x
 
 
 def _spread(part: Array, places: Indices, size: int) -> Array:

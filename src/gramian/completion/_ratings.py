@@ -16,6 +16,7 @@ from gramian.arrays.cpu import index_array
 from gramian.arrays.places import PART
 from gramian.common.storage import storable
 from gramian.common.warnings import warn
+from gramian.linalg.tolerances import ROUNDING
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -23,9 +24,6 @@ Held = NDArray[np.bool_]
 
 TABLE_RATIO = 4
 """Integer ids are looked up in a table if its length is at most this multiple of their number."""
-
-EQUAL_VALUES = 1e-13
-"""Values whose range is below this part of the largest absolute value are considered equal."""
 
 OFFSET_RIDGES = 1.0, 5.0
 """Range of the ridge κ of offsets. Held-out RMSE, five splits, less that with κ = 5: −11.3 ± 0.5 %
@@ -165,7 +163,7 @@ class Ratings:
     def flat(self) -> bool:
         """Whether all values are equal up to rounding, so that offsets alone describe them."""
         low, high = self.span
-        return high - low <= EQUAL_VALUES * max(abs(low), abs(high))
+        return high - low <= ROUNDING * max(abs(low), abs(high))
 
     @property
     def featured(self) -> bool:

@@ -286,10 +286,10 @@ class Recommender(OwnErrstate):
             **self._lists(i, j, good, k).scores(len(self.col_ids_)),
         }
 
-    def _list_gains(self, rows: Any, cols: Any, k: int = 10) -> Array:
-        """nDCG@k of lists of k columns, for each row of these entries that is known to the fit."""
+    def _list_gains(self, rows: Any, cols: Any) -> Array:
+        """nDCG@10 for each row of these entries that is known to the fit."""
         i, j = self._rows.find(np.asarray(rows)), self._cols.find(np.asarray(cols))
-        return self._lists(i, j, np.ones(i.size, dtype=bool), k).gains()
+        return self._lists(i, j, np.ones(i.size, dtype=bool), 10).gains()
 
     def _lists(self, i: Indices, j: Indices, good: NDArray[np.bool_], k: int) -> Ranking:
         """Recommendations for the rows of entries given by index, −1 for an unknown one."""

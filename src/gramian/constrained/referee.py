@@ -315,12 +315,10 @@ class ConstrainedReferee:
         if self.best is not None:
             least = self.best.lambda_min if bound is None else 0.0
             errors = dimacs_errors(self.model, image, y if bound is None else bound.dual, least)
-        hint = GROWN if status not in PROVED_STATUSES and self._grown(found) else ""
+        # far larger than the right-hand sides require
+        grown = float(np.sum(found**2)) >= MIN_INFEASIBLE_TRACE * max(1.0, self.model.right)
+        hint = GROWN if grown and status not in PROVED_STATUSES else ""
         return Outcome(factor, certificate, status, dual, self._ray(status), errors, hint)
-
-    def _grown(self, factor: Array) -> bool:
-        """Whether M is far larger than the right-hand sides require."""
-        return float(np.sum(factor**2)) >= MIN_INFEASIBLE_TRACE * max(1.0, self.model.right)
 
     def _final(self) -> tuple[Array, Array, LowerBound | None]:
         """The final factor, its multipliers, and the best dual point."""

@@ -20,6 +20,8 @@ from gramian.bounds import LowerBounds, certificate_of
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.linalg.quasi_newton import Point, quasi_newton
+from gramian.linalg.tolerances import ROUNDING
+from gramian.methods.lbfgs import CORRECTION_PAIRS
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
@@ -39,8 +41,8 @@ MAX_TERMS_PER_ANCHOR = 200
 LOW_RANK_ANCHORS = 500
 """Anchors of the first descent at low rank, if there are many more."""
 
-MAX_DESCENT_STEPS, CORRECTION_PAIRS = 500, 20
-"""Maximum number of L-BFGS steps of that descent, and its correction pairs."""
+MAX_DESCENT_STEPS = 500
+"""Maximum number of L-BFGS steps of that descent."""
 
 TRIAL_STEPS = 8
 """L-BFGS steps from each starting map before the best is selected."""
@@ -48,9 +50,6 @@ TRIAL_STEPS = 8
 SLOW_STEPS, MIN_DECREASE_IN_TOLERANCES = 5, 0.1
 """The descent ends if this number of steps decreases F by at most this fraction of the
 tolerance."""
-
-SUM_ROUNDING = 1e-13
-"""Relative rounding error of the sum over all terms."""
 
 FINAL_STATUSES = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 """Statuses of a solve that end the rounds."""
@@ -211,7 +210,7 @@ class ActiveSet:
             factor = self._descended(factor, anchors)
         with clock.grace():
             found = task.violated(factor, anchors)
-        rounding = SUM_ROUNDING * abs(found.value)
+        rounding = ROUNDING * abs(found.value)
         certificate = relaxed.certificate.at(found.value, float(np.sum(factor**2)), rounding)
         status = Status.LOCAL if relaxed.status.converged else relaxed.status
         status = ended(status, done=False, late=clock.left() <= 0)
@@ -295,7 +294,7 @@ def whole(
     return certificate_of(
         value,
         best,
-        rounding=SUM_ROUNDING * abs(value),
+        rounding=ROUNDING * abs(value),
         lambda_min=found.lambda_min,
         complementarity=found.complementarity,
         trace=found.trace,

@@ -90,10 +90,6 @@ def _text(path: Path) -> str:
     return raw.removeprefix(codecs.BOM_UTF8).decode("latin-1")
 
 
-def _is_comment(line: str) -> bool:
-    return line[:1] in ('"', "*") or not line.strip()
-
-
 def _is_number(word: str) -> bool:
     try:
         float(word)
@@ -107,7 +103,9 @@ class _Reader:
 
     def __init__(self, path: Path, lines: list[str]) -> None:
         self.path, self.lines, self.at = path, lines, 0
-        while self.at < len(lines) and _is_comment(lines[self.at]):
+        while self.at < len(lines) and (
+            lines[self.at][:1] in ('"', "*") or not lines[self.at].strip()
+        ):
             self.at += 1
 
     def fail(self, line: int, fault: str) -> NoReturn:
@@ -187,11 +185,6 @@ class _Reader:
                 )
         self.fail(self.at, "the entries of the matrices cannot be read")
 
-    def line_of(self, entry: int) -> int:
-        """The line of an entry."""
-        full = [k for k in range(self.at, len(self.lines)) if self.lines[k].strip()]
-        return full[entry]
-
 
 def _problem(
     reader: _Reader, name: str, m: int, sizes: list[int], b: Array, entries: Array
@@ -224,7 +217,8 @@ def _problem(
 
 def _refuse(reader: _Reader, bad: NDArray[np.bool_], fault: str) -> None:
     if np.any(bad):
-        reader.fail(reader.line_of(int(np.argmax(bad))), fault)
+        full = [k for k in range(reader.at, len(reader.lines)) if reader.lines[k].strip()]
+        reader.fail(full[int(np.argmax(bad))], fault)
 
 
 def _refuse_twice(reader: _Reader, keys: NDArray[np.int64]) -> None:

@@ -118,9 +118,6 @@ class SquaredWithOffsets(Loss, Placed):
             float(np.max(home._weighted(home._scale(part) ** 2, part))) for part in home._parts()
         )
 
-    def _targets(self, part: slice) -> Array:
-        return self.given[part] - self.centre if self.centre else self.given[part]
-
     def _scale(self, part: slice) -> Array:
         if self.one_by_one is not None:
             return self.one_by_one[part]
@@ -221,7 +218,7 @@ class SquaredWithOffsets(Loss, Placed):
             nonlocal square, linear
             v = w[part] / self._scale(part)
             square += float(v @ v if self.weight is None else v @ (v / self.weight[part]))
-            linear += float(v @ self._targets(part))
+            linear += float(v @ (self.given[part] - self.centre))
             return v
 
         sums = self._sums(divided)
@@ -241,7 +238,7 @@ class SquaredWithOffsets(Loss, Placed):
         """The targets minus sz, and minus the offsets if given."""
         left = self._scale(part) * z[part]
         left *= -1.0
-        left += self._targets(part)
+        left += self.given[part] - self.centre
         if fitted is not None:
             left -= fitted[0][self.rows[part]]
             left -= fitted[1][self.cols[part]]
@@ -296,13 +293,9 @@ class SquaredWithOffsets(Loss, Placed):
     def _system(self) -> Callable[..., Sides]:
         """`EliminatedOffsets.solve` of (D_r, N; Nᵀ, D_c)(b, c) = (f, g)."""
         home = at_home(self)
-        linked = self.links.linked if self.place.is_host else self.linked
-        return EliminatedOffsets(linked, home.links, home.masses, self.place).solve
-
-    @cached_property
-    def links(self) -> RatingCounts:
-        """N, on the host."""
-        return RatingCounts(self.rows, self.cols, self.weight, self.shape)
+        links = RatingCounts(home.rows, home.cols, home.weight, home.shape)
+        linked = links.linked if self.place.is_host else self.linked
+        return EliminatedOffsets(linked, links, home.masses, self.place).solve
 
     @property
     def masses(self) -> Sides:

@@ -265,15 +265,14 @@ def barycentric(X: Array, reference: Any, near: Indices) -> Array:
     return weights
 
 
-def _barycentric_weights(grams: Array, squares: Array, ridge: float = 1e-3) -> Array:
+def _barycentric_weights(grams: Array, squares: Array) -> Array:
     """The weights for inner products of the neighbours relative to each point, and distances.
 
-    A point that equals one of its neighbours gets the weight 1 for it. The ridge is relative to
-    the trace.
+    A point that equals one of its neighbours gets the weight 1 for it.
     """
     k = squares.shape[1]
     traces = np.trace(grams, axis1=1, axis2=2)
-    size = ridge * np.where(traces > 0, traces, 1.0) / k
+    size = 1e-3 * np.where(traces > 0, traces, 1.0) / k  # ridge
     grams = grams + size[:, None, None] * np.eye(k)
     found = np.linalg.solve(grams, np.ones((len(grams), k, 1)))[:, :, 0]
     found = found / found.sum(axis=1, keepdims=True)

@@ -96,11 +96,8 @@ class Barrier:
         return None if found is None else 0.5 * (found + found.T)
 
     def _move(self, w: Array) -> None:
-        self.root = np.linalg.cholesky(self._slack(w))
+        self.root = np.linalg.cholesky(self.forms.C + self._sum(w))
         self.w = w
-
-    def _slack(self, w: Array) -> Array:
-        return self.forms.C + self._sum(w)
 
     def _sum(self, w: Array) -> Array:
         """Σ_e w_e u_eu_eᵀ."""

@@ -25,6 +25,7 @@ from scipy.optimize import minimize_scalar
 from gramian.arrays.places import contiguous
 from gramian.bounds import certify_image, known_bound
 from gramian.common import clock
+from gramian.linalg.cone_quadratic import BOUNDARY_FRACTION
 from gramian.linalg.svec import smat, svec, triangle_size
 from gramian.methods.barrier import MU_RATIO
 from gramian.methods.base import Run, Settings, Step, entering, needs_cone, no_rank_limit
@@ -59,9 +60,6 @@ MAX_NEWTON_STEPS = 200
 
 MAX_STEPS_WITHOUT_DECREASE = 6
 """Maximum number of consecutive Newton steps without a decrease above rounding."""
-
-BOUNDARY_FRACTION = 0.98
-"""Largest step, as a fraction of the distance to the boundary of the cone."""
 
 FINAL_GAP_IN_TOLERANCES = 0.5
 """Gap at which the final certificate is computed, as a fraction of the tolerance."""

@@ -128,7 +128,7 @@ def _descended(
         steps += 1
         settings.state.latest = objective, placed(point.x)
         if framed is not None:
-            framed(lambda: host(places_of(point.image)))
+            framed(lambda: host(getattr(point.image, "places", point.image.factor)))
         seen = watch is not None and watch(point.image) is True
         return seen or settings.expired()
 
@@ -144,12 +144,6 @@ def _descended(
     )
     met = seen or (first is not None and largest(found.gradient) <= tol * first)
     return contiguous(placed(found.x)), steps, met
-
-
-def places_of(image: Any) -> Array:
-    """L of an image, in the coordinates of the problem."""
-    found: Array = getattr(image, "places", image.factor)
-    return found
 
 
 @entering("lbfgs")

@@ -35,7 +35,6 @@ from gramian.metric._few_columns import at_rank, of_columns
 from gramian.metric._input import (
     NAMES,
     canonical_labels,
-    check_triplets,
     in_content_order,
     labelled_rows,
     marks,
@@ -203,13 +202,6 @@ class MetricLearner(
         dissimilar, order = sorted_pairs(both[len(similar) :])
         return samples, similar, dissimilar, given[order]
 
-    def _tripled(self, triplets: Any, X: Any) -> tuple[Any, Indices]:
-        """The samples in triplets, and the triplets as indices, sorted by their content."""
-        samples, indices = self._tupled(triplets, X, 3)
-        check_triplets(samples, indices)
-        samples, indices = in_content_order(*touched(samples, indices))
-        return samples, indices[np.lexsort(indices.T[::-1])]
-
     def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
         self._forget("classes_", "threshold_", "same_values_", "moments_", "seen_")
         if X is not None:
@@ -235,7 +227,7 @@ class MetricLearner(
         self,
         problem: Problem,
         gram: SymmetricMatrix,
-        basis: Array | None,
+        basis: Any,
         start: Array | None = None,
         maps: Callable[[int], list[Array]] = lambda k: [],
     ) -> None:
@@ -253,7 +245,9 @@ class MetricLearner(
         self._finish(result, result.factor, gram, basis)
         whole = problem.order <= DENSE_ORDER and self.rank is None and self.n_components is None
         if sp.issparse(basis) and whole and self.regularizer == "identity":
-            self._keep_constant(basis)
+            constant = np.flatnonzero(np.diff(basis.indptr) == 0)  # columns in which M = I
+            self._keep(np.vstack([self.components_, np.eye(basis.shape[0])[constant]]))
+            self._n_features_out = self.components_.shape[0]
 
     def _limit(self, directions: int) -> int | None:
         """The rank to solve for; None if the samples have no more directions."""
@@ -291,17 +285,8 @@ class MetricLearner(
             problem, k, self.tol, self.time_limit, self.random_state, clock.now()
         )
         others = [] if problem.order > DENSE_ORDER else maps(k)
-        starts = self._starts(relaxed.factor, k, gram, init, others)
+        starts = starting_maps(relaxed.factor, k, gram, init, others)
         return at_rank(problem, starts, relaxed, settings)
-
-    def _starts(
-        self, relaxed: Array, k: int, gram: Any, init: Array | None, maps: list[Array]
-    ) -> list[Array]:
-        """Starting maps with k columns: the optimum of any rank, truncated to the directions in
-        which the mapped samples vary most, an initial factor if there is one, and others."""
-        given = [] if init is None else [of_columns(init, k)]
-        starts = [principal_columns(relaxed, gram @ relaxed)[:, :k], *given, *maps]
-        return [L for L in starts if np.any(L)]
 
     def _earlier(self) -> Any:
         """The learner whose metric is a start: `init`, or this one before an update."""
@@ -338,12 +323,6 @@ class MetricLearner(
         directions *= row_signs(self._in_features(directions))[:, None]
         self._keep(directions)
         self._n_features_out = directions.shape[0]
-
-    def _keep_constant(self, basis: Any) -> None:
-        """Add the constant columns, which a basis leaves out: there M = I."""
-        constant = np.flatnonzero(np.diff(basis.indptr) == 0)
-        self._keep(np.vstack([self.components_, np.eye(basis.shape[0])[constant]]))
-        self._n_features_out = self.components_.shape[0]
 
     def _in_features(self, directions: Array) -> Array:
         """The directions as vectors of features, which determine their signs."""
@@ -469,6 +448,16 @@ def _two_directions(X: Any) -> Array:
     if dense.shape[1] <= 2:
         return dense
     return np.asarray(PCA(2, random_state=0).fit_transform(dense))
+
+
+def starting_maps(
+    relaxed: Array, k: int, gram: Any, init: Array | None, maps: list[Array]
+) -> list[Array]:
+    """Starting maps with k columns: the optimum of any rank, truncated to the directions in which
+    the mapped samples vary most, an initial factor if there is one, and others."""
+    given = [] if init is None else [of_columns(init, k)]
+    starts = [principal_columns(relaxed, gram @ relaxed)[:, :k], *given, *maps]
+    return [L for L in starts if np.any(L)]
 
 
 def principal_columns(factor: Array, scatter_factor: Array, there: Place = HOST) -> Array:

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
 from gramian.arrays.samples import (
+    UNKNOWN,
     in_blocks,
     integers,
     is_missing,
@@ -33,9 +34,6 @@ Indices = NDArray[np.integer]
 
 ROLES = ("anchor", "same", "other")
 NAMES = {2: "pairs", 3: "triplets"}
-
-UNKNOWN = -1
-"""The label of samples of unknown class."""
 
 BLOCK = 4_000_000
 """Number of elements of a block of differences."""

@@ -44,6 +44,7 @@ from gramian.metric._evidence import (
     sample_keys,
     splits,
 )
+from gramian.metric._input import check_triplets, in_content_order, touched
 from gramian.metric._partial_fit import Update
 from gramian.metric._view import by_keys, principal_view
 from gramian.objectives.matrices import Dense
@@ -304,9 +305,11 @@ class TripletFits(ShrunkLearner):
             Strings are labels of the index of the frame X.
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        samples, indices = self._tripled(triplets, X)
+        samples, indices = self._tupled(triplets, X, 3)
+        check_triplets(samples, indices)
+        samples, indices = in_content_order(*touched(samples, indices))
         self._check(samples.shape[0])
-        self._fit_triplets(self._dense_view(samples), indices)
+        self._fit_triplets(self._dense_view(samples), indices[np.lexsort(indices.T[::-1])])
         return self
 
     def _fit_triplets(self, span: Span, triplets: Indices) -> None:

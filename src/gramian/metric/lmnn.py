@@ -14,6 +14,7 @@ from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.estimators.active_set import ActiveSet
 from gramian.estimators.parameters import with_parameters
 from gramian.methods.room import samples_place
+from gramian.metric._base import starting_maps
 from gramian.metric._few_columns import maps_in
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import LocalLearner, ridge_for, targets_of
@@ -71,13 +72,6 @@ class LMNN(TripletFits, LocalLearner):
     _rough_tol: ClassVar[float] = 0.05  # F is within 1e-3 of its optimum then
 
     def fit(self, X: Any, y: ArrayLike) -> LMNN:
-        """Learn the metric from labelled samples.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,), −1 if unknown
-        """
         started = clock.now()
         super().fit(X, y)
         result: Result = vars(self)["result_"]
@@ -105,7 +99,7 @@ class LMNN(TripletFits, LocalLearner):
             k = self._limit(Z.shape[1])
             if k is not None and result.rank > k:
                 maps = maps_in(samples, classes, white.coordinates)(k)
-                maps = self._starts(result.factor, k, Z.T @ Z, start, maps)
+                maps = starting_maps(result.factor, k, Z.T @ Z, start, maps)
                 result, self.n_active_ = rounds.at_rank(result, maps)
         self._finish(result, *self._shrunk(result.factor, Z, white, span))
 

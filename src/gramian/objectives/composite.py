@@ -24,6 +24,7 @@ from gramian.arrays.places import (
 )
 from gramian.common.parameters import check_made
 from gramian.linalg.svec import svec, triangle_size
+from gramian.linalg.tolerances import ROUNDING
 from gramian.losses import Loss, Squared
 from gramian.losses.base import error_of, recession_of
 from gramian.maps import (
@@ -59,9 +60,6 @@ from gramian.objectives.supports import Growth, LowerBound, Support, feasible
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
-
-ROUNDED_IMAGE = 1e-13
-"""A value of 𝒜(D), relative to tr D, that counts as 0 along a ray."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ class Composite(Objective[Seen]):
     def recession(self, image: Seen) -> tuple[float, float]:
         """g∞(𝒜(D)) + ⟨C, D⟩ for D = LLᵀ."""
         L = image.factor
-        noise = ROUNDED_IMAGE * inner(L, L) + self.map.error(L, image.z)
+        noise = ROUNDING * inner(L, L) + self.map.error(L, image.z)
         unsure = rounded_sum(self.order) * self._size_of_C * inner(L, L)
         return recession_of(self.loss, image.z, noise) + image.linear, unsure
 

@@ -11,11 +11,12 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import as_double, at_home, contiguous, host, namespace
+from gramian.linalg.tolerances import ROUNDING
 from gramian.losses.base import Separable, least_squares_of, recession_of
 from gramian.maps import Entries, PairDistances
 from gramian.objectives.base import Objective, once
 from gramian.objectives.composite import Composite
-from gramian.objectives.gram_quadratic import FLAT, GramQuadratic
+from gramian.objectives.gram_quadratic import GramQuadratic
 from gramian.objectives.matrices import DENSE_ORDER, diagonal_of
 from gramian.objectives.parts import connected_parts
 
@@ -57,7 +58,7 @@ def _common_null_space(objective: GramQuadratic) -> Array | None:
         return None if known is None else objective.place.put(known)
     both = objective.A.dense() / (a or 1.0) + objective.B.dense() / (b or 1.0)
     sizes, vectors = eigh(both)
-    null: Array = contiguous(vectors[:, sizes <= FLAT * objective.order])
+    null: Array = contiguous(vectors[:, sizes <= ROUNDING * objective.order])
     return null
 
 

@@ -22,6 +22,7 @@ from gramian.arrays.places import (
     side_by_side,
 )
 from gramian.linalg.svec import svec, symmetric_kron, triangle_size
+from gramian.linalg.tolerances import ROUNDING
 from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.matrices import (
     DENSE_ORDER,
@@ -43,9 +44,6 @@ from gramian.objectives.supports import Growth, LowerBound, Support
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
-
-FLAT = 1e-13
-"""Relative size of a product with A or B that counts as 0."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +153,10 @@ class GramQuadratic(Objective[GramImage]):
     def recession(self, image: GramImage) -> tuple[float, float]:
         """2⟨C, D⟩ for D = LLᵀ with AD = 0 and BD = 0, otherwise +inf: F grows quadratically."""
         trace, (a, b, c) = _square(image.factor), self.sizes
-        curved = norm(image.AL) > FLAT * a * np.sqrt(trace)
-        curved |= inner(image.factor, image.BL) > FLAT * b * trace
+        curved = norm(image.AL) > ROUNDING * a * np.sqrt(trace)
+        curved |= inner(image.factor, image.BL) > ROUNDING * b * trace
         slope = np.inf if curved else 2 * inner(image.factor, image.CL)
-        return slope, 2 * FLAT * c * trace
+        return slope, 2 * ROUNDING * c * trace
 
     def rounding(self, image: GramImage) -> float:
         """Errors of √n u |L|ᵀ|A||L| etc. in LᵀAL, LᵀBL and LᵀCL, and their effect on the squares.

@@ -95,12 +95,10 @@ def quadratic_bounds(objective: GramQuadratic, image: GramImage) -> Iterator[Low
         yield from quadratic_bounds(home, home.image(host(image.factor)))
     elif objective.order > DENSE_ORDER:
         yield from _structured_bound(objective, image)
-    elif objective.modulus > 0 or _is_curved(objective.eigenbasis):
+    elif objective.modulus > 0 or (
+        objective.eigenbasis is not None and np.any(objective.eigenbasis.H > 0)
+    ):
         yield _spectral_bound(objective, image)
-
-
-def _is_curved(basis: Eigenbasis | None) -> bool:
-    return basis is not None and bool(np.any(basis.H > 0))
 
 
 def _spectral_bound(objective: GramQuadratic, image: GramImage) -> LowerBound:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -148,9 +149,12 @@ def _climb_or_follow(
     """
     if central.refusal(problem, settings) is not None:
         return (yield from climb(problem, factor, settings))
-    rounds, short = np.inf, settings
-    if not problem.objective.facts.quadratic:  # squares have no kinks: the factor run converges
-        rounds, now = _path_seconds(problem) / _round_seconds(problem), clock.now()
+    rounds, short, facts = np.inf, settings, problem.objective.facts
+    if not facts.quadratic:  # squares have no kinks: the factor run converges
+        terms, work = facts.terms or 0, central.step_work(problem)
+        step_seconds = work / PATH_FLOPS + PATH_STEP_SECONDS + PATH_TERM_SECONDS * terms
+        round_seconds = ROUND_SECONDS + ROUND_ENTRY_SECONDS * terms * problem.order
+        rounds, now = PATH_NEWTON_STEPS * step_seconds / round_seconds, clock.now()
         short = replace(settings, deadline=now + MAX_WAIT_FRACTION * (settings.deadline - now))
     best = (problem.value(factor), factor)
     for k, step in enumerate(run := _Returning(climb(problem, factor, short))):
@@ -177,29 +181,6 @@ class _Returning:
 
     def __iter__(self) -> Iterator[Step]:
         self.status = yield from self.run
-
-
-def _path_seconds(problem: Problem) -> float:
-    terms = problem.objective.facts.terms or 0
-    step = central.step_work(problem) / PATH_FLOPS + PATH_STEP_SECONDS + PATH_TERM_SECONDS * terms
-    return PATH_NEWTON_STEPS * step
-
-
-def _round_seconds(problem: Problem) -> float:
-    terms = problem.objective.facts.terms or 0
-    return ROUND_SECONDS + ROUND_ENTRY_SECONDS * terms * problem.order
-
-
-def _unfold_or_follow(problem: Problem, factor: Array, settings: Settings) -> Run:
-    return _climb_or_follow(_unfold, problem, factor, settings)
-
-
-def _square_or_follow(problem: Problem, factor: Array, settings: Settings) -> Run:
-    return _climb_or_follow(square, problem, factor, settings)
-
-
-def _staircase_or_follow(problem: Problem, factor: Array, settings: Settings) -> Run:
-    return _climb_or_follow(staircase, problem, factor, settings)
 
 
 def _split_or_climb(problem: Problem, factor: Array, settings: Settings) -> Run:
@@ -326,7 +307,7 @@ TABLE = (
     Row(
         "unfolding: L-BFGS in whitened coordinates, or the dual path (see MAX_EDGES_DUAL_PATH)",
         lambda asked: asked.graph,
-        _unfold_or_follow,
+        partial(_climb_or_follow, _unfold),
     ),
     Row(
         "completion with squares: row sweeps with spare columns",
@@ -350,9 +331,9 @@ TABLE = (
         # LMNN of 4,000 digits in 50 dimensions: 2.8 s, the staircase 4.9 s.
         "very many terms of a small M, with a start: L-BFGS on a square factor (see `square`)",
         lambda asked: suits(asked.problem, asked.factor),
-        _square_or_follow,
+        partial(_climb_or_follow, square),
     ),
-    Row("everything else: the staircase", lambda asked: True, _staircase_or_follow),
+    Row("everything else: the staircase", lambda asked: True, partial(_climb_or_follow, staircase)),
 )
 """Conditions on a problem and methods; the first row that applies is used. The constants and
 modules named state the measurements, and `benchmarks.auto_table` compares all rows with the other

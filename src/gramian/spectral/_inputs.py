@@ -15,11 +15,11 @@ from scipy.sparse.linalg import LinearOperator
 from gramian.arrays.places import HOST, Place, as_double, host, largest, norm
 from gramian.arrays.samples import refuse_masked
 from gramian.objectives.matrices import Dense, Operator, Sparse, SymmetricMatrix
+from gramian.problems.nearest import ASYMMETRY
 
 Array = NDArray[np.float64]
 
 _FEW_COLUMNS = 3
-_ASYMMETRY = 1e-8
 _POWER_STEPS = 4
 _SQUARABLE = 400
 """Powers of 2 up to which sums of squares neither overflow nor underflow."""
@@ -113,7 +113,7 @@ def given(K: Any, there: Place) -> Given:
     with np.errstate(invalid="ignore", over="ignore"):
         image, transposed = host(K @ v), host(K.T @ v)
     _check_finite(image, transposed)
-    if np.max(np.abs(image - transposed)) > _ASYMMETRY * np.max(np.abs(image)):
+    if np.max(np.abs(image - transposed)) > ASYMMETRY * np.max(np.abs(image)):
         raise ValueError("K must be symmetric; pass (K + K.T) / 2 if that is meant")
     return found
 
@@ -125,7 +125,7 @@ def _checked_operator(operator: Any, matrix: SymmetricMatrix, n: int) -> Given:
         Kx, Ky = (np.asarray(operator @ v, dtype=np.float64) for v in (x, y))
     _check_finite(Kx)
     size = float(np.linalg.norm(x) * np.linalg.norm(Ky) + np.linalg.norm(y) * np.linalg.norm(Kx))
-    if abs(float(x @ Ky - y @ Kx)) > _ASYMMETRY * size:
+    if abs(float(x @ Ky - y @ Kx)) > ASYMMETRY * size:
         raise ValueError("K must be symmetric, but this operator has xᵀKy ≠ yᵀKx")
     return Given(n, operator, matrix)
 

@@ -37,15 +37,13 @@ from gramian.app.verdict import (
     wrong_rows,
 )
 from gramian.common import clock
+from gramian.estimators.path import NEIGHBOURS
 from gramian.metric import KTA, LMNN, AutoMetric, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.metric._evidence import PLAIN
 from gramian.metric._input import UNKNOWN, labelled_rows
 
 MAX_COPIES = 0.2
 """Fraction of rows equal to another one above which a note says so; that of iris is 0.007."""
-
-NEIGHBORS = 3
-"""Default number of neighbours of k-NN."""
 
 METHODS: dict[str, Any] = {
     "auto": AutoMetric,
@@ -91,7 +89,7 @@ def metric(
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
-    file, k = source.file, neighbors or NEIGHBORS
+    file, k = source.file, neighbors or NEIGHBOURS
     if test is not None and test.exists() and file.exists() and test.samefile(file):
         raise click.UsageError(
             f"--test {test} is the file that the metric is learned from: name other samples, or "

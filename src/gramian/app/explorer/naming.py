@@ -18,12 +18,11 @@ from gramian.app.explorer.tables import fitting_within, next_view, proof, table,
 from gramian.app.models import save
 from gramian.app.report.families import two_directions
 from gramian.common import clock
+from gramian.estimators.path import NEIGHBOURS
 from gramian.metric import KTA
 
 Array = NDArray[np.floating]
 Codes = NDArray[np.integer]
-
-NEIGHBOURS = 3
 
 
 @dataclass(frozen=True)

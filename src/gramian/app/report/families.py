@@ -16,6 +16,7 @@ from gramian.app.report.page import Section, confusion, facts, figure, side_by_s
 from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.app.verdict import voted
 from gramian.completion._base import Completion
+from gramian.estimators.path import NEIGHBOURS
 from gramian.estimators.plotting import flat, turned_to
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold import NeighborLayout
@@ -26,10 +27,9 @@ from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
-NEIGHBOURS = 3
 MOST_ROWS = 200
-TOP, USERS = 10, 5
-"""Recommendations for each user, and number of users, those with most ratings."""
+USERS = 5
+"""Number of users, those with most ratings, whose recommendations are shown."""
 
 
 def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
@@ -210,7 +210,7 @@ def _recommendations(fitted: Completion) -> tuple[list[str], list[list[Any]]]:
     rows = []
     for place in np.argsort(-counts, kind="stable")[:USERS]:
         row = fitted.row_ids_[place]
-        items, values = fitted.recommend(row, TOP)
+        items, values = fitted.recommend(row)
         said = ", ".join(f"{item} ({value:.2f})" for item, value in zip(items, values, strict=True))
         rows.append([row, int(counts[place]), said])
     return ["row", "entries known", "best other items, with predictions"], rows
