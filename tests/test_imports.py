@@ -43,7 +43,8 @@ def module_of(file):
 
 def late_imports(file):
     """(line, name) of each call of `import_module`; the name is None where it is a variable."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    text = file.read_text("utf-8")
+    for node in ast.walk(ast.parse(text)) if re.search("import_module|__import__", text) else ():
         if isinstance(node, ast.Call):
             called = node.func
             name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
@@ -79,18 +80,13 @@ def climbs(module, line, name, heights):
     return None
 
 
-FOUND = [
-    (module_of(file), line, name)
-    for file in sorted(ROOT.rglob("*.py"))
-    for line, name in late_imports(file)
-]
-
-
 def test_late_imports_respect_the_layers():
+    files = sorted(ROOT.rglob("*.py"))
+    found = [(module_of(file), *call) for file in files for call in late_imports(file)]
     heights = layers()
-    told = [climbs(*found, heights) for found in FOUND]
+    told = [climbs(*call, heights) for call in found]
     assert [line for line in told if line] == []
-    assert {module for module, _, name in FOUND if name is None} == set(BY_NAME)
+    assert {module for module, _, name in found if name is None} == set(BY_NAME)
 
 
 def test_detects_late_imports_against_the_layers():

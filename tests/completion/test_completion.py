@@ -101,8 +101,13 @@ def test_offsets_are_fitted_with_the_matrix():
     assert result.certificate.relative_gap <= 1e-8
 
 
-def test_missing_entries_are_predicted_with_the_defaults():
-    model = NuclearCompletion(random_state=0).fit(GAPPED)
+@pytest.fixture(scope="module")
+def default_fit():
+    return NuclearCompletion(random_state=0).fit(GAPPED)
+
+
+def test_missing_entries_are_predicted_with_the_defaults(default_fit):
+    model = default_fit
     assert model.certificate_.relative_gap <= 1e-4
     error = model.predict(np.argwhere(~KNOWN)) - TRUE[~KNOWN]
     assert np.sqrt(np.mean(error**2)) < 0.4 * TRUE.std()
@@ -384,9 +389,8 @@ def test_accepts_one_rating_and_empty_rows():
         model.predict(([0, 1], [0]))
 
 
-def test_reads_the_path_of_an_older_model_file(tmp_path):
-    file = tmp_path / "old"
-    model = NuclearCompletion(random_state=0).fit(GAPPED)
+def test_reads_the_path_of_an_older_model_file(default_fit, tmp_path):
+    file, model = tmp_path / "old", default_fit
     model.save(file)
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
@@ -403,10 +407,10 @@ def test_reads_the_path_of_an_older_model_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_path_can_be_drawn():
+def test_a_path_can_be_drawn(default_fit):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    figure = NuclearCompletion(random_state=0).fit(GAPPED).path_.plot()
+    figure = default_fit.path_.plot()
     assert figure.axes[0].get_xlabel() == "λ"
     matplotlib.pyplot.close(figure)
 
