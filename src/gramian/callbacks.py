@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import host
 from gramian.common import clock
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 
 class _Step(Protocol):

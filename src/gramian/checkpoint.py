@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import host
 from gramian.callbacks import State
 from gramian.common import clock, storage
 from gramian.common.storage import StoredFileError
+from gramian.common.types import Array
 from gramian.problem import Problem
 
-Array = NDArray[np.floating]
 Mark = dict[str, Any]
 Place = tuple[Path, float]
 """A file, and the seconds between two writes of it."""

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import checked_samples, class_indices
 from gramian.common.parameters import whole_number
 from gramian.common.random_state import generator
+from gramian.common.types import Indices
 from gramian.neighbours import Neighbours, nearest
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "same_class_neighbors",
 ]
 
-Indices = NDArray[np.integer]
 
 EQUAL, BESIDE = 1e-9, 4
 """Relative difference of squared distances that may be rounding error, and the number of samples

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import host, inner, namespace
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 
 class Domain:

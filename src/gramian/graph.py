@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg, splu
 
@@ -27,6 +27,7 @@ from gramian.common import clock
 from gramian.common.parameters import whole_number
 from gramian.common.random_state import generator
 from gramian.common.storage import storable
+from gramian.common.types import Array, Indices
 from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest, squared_distances
@@ -36,8 +37,6 @@ from gramian.proofs.sparse import SparseForm
 
 __all__ = ["Graph", "neighbor_graph", "normalized_laplacian", "smoothest"]
 
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 CONNECT = ("error", "mst", "components")
 

@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.common.types import Array
 from gramian.maps import LinearMap, Stack
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.bounds import CONTRADICTION, VALUE_ROUNDING, without_convexity
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.common.warnings import warn
 from gramian.problem import Problem
 from gramian.result import History, Result, Status
-
-Array = NDArray[np.floating]
 
 
 class InconsistentResultWarning(RuntimeWarning):

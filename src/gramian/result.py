@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
 from gramian.common import application, html
 from gramian.common.storage import storable
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 
 @storable

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.places import HOST, Place, as_double, host, inner, largest, moved, place
@@ -19,6 +19,7 @@ from gramian.arrays.threads import blas_threads_for
 from gramian.callbacks import Callback, CallbackError, ProgressBar, State, says_stop
 from gramian.checkpoint import EVERY, checkpoint_for
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.model import Model
 from gramian.constrained.rays import check_rows
 from gramian.constrained.referee import ConstrainedReferee
@@ -39,8 +40,6 @@ from gramian.solvers.arguments import (
     settings_for,
 )
 from gramian.solvers.registry import check_accepts, find
-
-Array = NDArray[np.floating]
 
 STREAMED = "data in blocks"
 """First entry of the route of a run whose data stay on the host."""

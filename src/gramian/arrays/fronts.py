@@ -21,8 +21,8 @@ from scipy.linalg.lapack import dpotrf
 from scipy.sparse.linalg import spilu
 
 from gramian.common.memory import memory
+from gramian.common.types import Array
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.int64]
 
 MIN_FRONT_POINTS = 8000

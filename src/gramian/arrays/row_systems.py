@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from gramian.arrays.cpu import COMPILED_ROW_WORK, Floats, Pattern, csr, worth_compiling
 from gramian.arrays.places import backend, eye, namespace, place_of
 from gramian.arrays.threads import in_parts
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 MAX_DEVICE_ELEMENTS = 2**28
 """Largest total number of elements of all systems on a device."""

@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.cpu import taken
 from gramian.arrays.threads import in_parts
+from gramian.common.types import Array
 from gramian.common.warnings import warn
-
-Array = NDArray[np.floating]
 
 MAX_SIZE = 1e70
 MIN_SIZE = 1 / MAX_SIZE

@@ -11,13 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays import cpu
 from gramian.common.parameters import whole_number
+from gramian.common.types import Array, Indices
 from gramian.completion._ratings import Ratings, joined, other_kind
 from gramian.completion._reading import by_row_and_column, gather, has_own_ids, read
 from gramian.completion._recommender import Factorization, Offsets, Recommender
 from gramian.linalg import conjugate_gradient
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 UPDATE_SWEEPS = 2
 """Number of times that rows and columns with new entries are fitted in turn."""

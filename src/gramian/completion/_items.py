@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.common.storage import storable
+from gramian.common.types import Array, Indices
 from gramian.completion._ratings import Ratings
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 RIDGE_PER_COUNT = 8.0
 """ν in units of the mean number of entries of a column. On MovieLens 1M, a tenth of its rows, a

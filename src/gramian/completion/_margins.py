@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.cpu import gather_products
+from gramian.common.types import Array
 from gramian.completion._ratings import Ratings
 from gramian.maps import BlockEntries
 from gramian.objectives.halves import Halves, RowFits
@@ -20,7 +21,6 @@ from gramian.problem import Problem
 from gramian.problems.completion import mmmf
 from gramian.reductions.block_embedding import BlockEmbedding
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 

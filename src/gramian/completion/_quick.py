@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gramian.checkpoint import SavedProgress
 from gramian.common import clock
 from gramian.common.random_state import generator
+from gramian.common.types import Array
 from gramian.completion._ratings import Ratings
 from gramian.completion._selection import (
     HELD_OUT_SHARE,
@@ -27,7 +28,6 @@ from gramian.completion._selection import (
 from gramian.estimators.path import EvidencePath
 from gramian.methods.quick import Quick
 
-Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
 MAX_RANK = 96

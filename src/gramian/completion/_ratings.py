@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.cpu import index_array
 from gramian.arrays.places import PART
 from gramian.common.storage import storable
+from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
 from gramian.linalg.tolerances import ROUNDING
 
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
 
 TABLE_RATIO = 4

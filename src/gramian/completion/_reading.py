@@ -21,11 +21,9 @@ from gramian.arrays.samples import (
     refuse_no_samples,
 )
 from gramian.common.storage import storable
+from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
 from gramian.completion._ratings import Ids, Ratings, joined
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 DUPLICATES = ("error", "mean", "sum", "last")
 

@@ -14,14 +14,12 @@ from gramian.arrays import cpu
 from gramian.arrays.errstate import OwnErrstate
 from gramian.common import clock
 from gramian.common.parameters import whole_number
+from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
 from gramian.completion._items import Blend
 from gramian.completion._ratings import other_kind
 from gramian.completion._reading import are_names, gather, is_table, pair_columns, plain
 from gramian.completion._stored import StoredRows
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 BLOCK_NUMBERS = 4_000_000
 """Number of predictions that are computed at a time."""

@@ -13,6 +13,7 @@ from gramian.arrays.places import host, moved
 from gramian.common import clock
 from gramian.common.random_state import generator
 from gramian.common.storage import storable
+from gramian.common.types import Array
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.estimators.path import EvidencePath
@@ -21,8 +22,6 @@ from gramian.methods.rough import rough
 from gramian.problem import Problem
 from gramian.problems.completion import trace_weighted
 from gramian.result import Result
-
-Array = NDArray[np.floating]
 
 Judged = tuple[Factorization, Ratings, Ratings]
 

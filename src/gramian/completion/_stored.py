@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.common.storage import replacing, storable
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 
 @storable

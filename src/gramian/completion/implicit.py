@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, SHARE, or_auto
+from gramian.common.types import Array, Indices
 from gramian.completion._base import Completion
 from gramian.completion._canonical import Canonical
 from gramian.completion._fold_in import Updating
@@ -22,9 +22,6 @@ from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import EvidencePath
 from gramian.problem import Problem
 from gramian.problems.completion import implicit_completion
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 ITEM_SHARES = (0.0, 0.25, 0.5, 0.75)
 """Candidates for s."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import host
 from gramian.certificate import relative
 from gramian.common.parameters import ABOVE_ZERO, one_of
+from gramian.common.types import Array
 from gramian.completion._base import Completion
 from gramian.completion._margins import (
     MarginHalves,
@@ -26,7 +27,6 @@ from gramian.estimators.parameters import with_parameters
 from gramian.losses import SquaredWithOffsets
 from gramian.problem import Problem
 
-Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
 LAM_PER_SIGN = 0.6

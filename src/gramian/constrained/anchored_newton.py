@@ -24,18 +24,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from gramian.arrays.fronts import SYMMETRIC
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.corner import Corner
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.linalg.tolerances import ZERO
 from gramian.methods.base import Settings
-
-Array = NDArray[np.floating]
 
 FIRST_DAMPING = 1e-3
 """Initial λ, relative to the diagonal of the Hessian."""

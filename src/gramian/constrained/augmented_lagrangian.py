@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.constrained.model import Model
 from gramian.constrained.points import PROGRESS_RATIO, Candidate, Guide
 from gramian.linalg.tolerances import ZERO
@@ -31,8 +31,6 @@ from gramian.methods.columns import columns_by_size
 from gramian.methods.exact_lbfgs import CORRECTION_PAIRS, Descent, descend_exactly
 from gramian.objectives import Composite
 from gramian.reductions.graph_whitening import centred_whitening
-
-Array = NDArray[np.floating]
 
 PENALTY_GROWTH, MAX_PENALTY = 5.0, 1e9
 """The factor by which σ grows, and its maximum."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian import bounds as unconstrained
 from gramian.arrays.errstate import under_own_errstate
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.constrained.dual import Repair
 from gramian.constrained.model import Model
 from gramian.objectives import LowerBound
 from gramian.problem import Problem, as_factor, check_problem
 from gramian.proofs import PATIENCE
 from gramian.reductions.feature_scaling import feature_scaling
-
-Array = NDArray[np.floating]
 
 
 @under_own_errstate

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.linalg.tolerances import ZERO
-
-Array = NDArray[np.floating]
 
 MIN_CLIQUE_POINTS = 4
 """Minimum number of points of a clique: three collinear points have a null vector too, but only if

@@ -7,15 +7,13 @@ from importlib.util import find_spec
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.methods.base import Settings
 from gramian.methods.conic_call import call
-
-Array = NDArray[np.floating]
 
 MAX_BLOCK_ROWS, MAX_ENTRIES = 50, 20_000
 """Maximum number of rows of the largest block, and of entries of all blocks."""

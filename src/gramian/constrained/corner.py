@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.linalg.tolerances import ROUNDING, ZERO
 from gramian.linear_constraints import Constraints
 from gramian.losses import Separable
@@ -32,9 +32,6 @@ from gramian.objectives.matrices import size_of
 from gramian.proofs import SparseForm
 from gramian.proofs.base import inverse_lanczos
 from gramian.proofs.search import STEP_GROWTH
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 MAX_CORNER_ROWS = 50
 """Maximum number of rows of the corner, which is dense."""

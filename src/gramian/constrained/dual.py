@@ -21,6 +21,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.constrained.corner import corner_point
 from gramian.constrained.model import Model, least_squares
 from gramian.linalg.tolerances import ROUNDING
@@ -29,8 +30,6 @@ from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, SparseForm, gershgorin, lowest
 from gramian.proofs.dense import rounding_of
-
-Array = NDArray[np.floating]
 
 NULL_SLACK_RATIO = 1e6
 """Slack along null vectors of M, in units of its size."""

@@ -25,17 +25,15 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.linalg import conjugate_gradient
 from gramian.linalg.quasi_newton import ARMIJO_FRACTION
 from gramian.linalg.tolerances import ROUNDING
 from gramian.methods.base import Settings
-
-Array = NDArray[np.floating]
 
 GRADIENT_PER_CHANGE, GRADIENT_IN_TOLERANCES = 0.2, 1e-2
 """‖∇φ‖ at which a subproblem ends, relative to the change of M, and in any case relative to the

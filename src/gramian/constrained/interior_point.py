@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained import conic
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
@@ -38,8 +38,6 @@ from gramian.constrained.standard_form import StandardForm
 from gramian.linalg.svec import smat, svec, triangle_size
 from gramian.methods.base import Settings
 from gramian.objectives.matrices import FULL
-
-Array = NDArray[np.floating]
 
 MAX_ITERATION_PRODUCTS, MAX_ENTRIES = 1.5e9, 1.5e7
 """Maximum number of multiplications of an iteration, and of entries of A."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import lsqr
 
+from gramian.common.types import Array
 from gramian.constrained.corner import Corner, corner_of
 from gramian.domains import PSDCone
 from gramian.linalg.tolerances import ZERO
@@ -30,7 +31,6 @@ from gramian.objectives.total import together
 from gramian.problem import Problem
 from gramian.reductions.theta_border import ThetaBorder, theta_border
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
 MAX_BLOCKS = 200

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 PROGRESS_RATIO = 0.9
 """Ratio of an error to the smallest so far up to which it counts as progress."""

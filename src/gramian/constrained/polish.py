@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.model import Model
 from gramian.linalg.tolerances import ROUNDING
 from gramian.maps.rows import MAX_NUMBERS
-
-Array = NDArray[np.floating]
 
 MAX_NEWTON_STEPS, MAX_STEP_PRODUCTS = 4, 120
 """Maximum number of Newton steps, and of products per step."""

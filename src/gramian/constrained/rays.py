@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsqr
 
+from gramian.common.types import Array
 from gramian.constrained.dual import block_bounds
 from gramian.constrained.model import Model, independent
 from gramian.constrained.polish import polished
 from gramian.linalg.tolerances import ROUNDING, ZERO
 from gramian.objectives.curvature import LSQR
-
-Array = NDArray[np.floating]
 
 MIN_INFEASIBLE_TRACE = 1e7
 """A ray is accepted if it only permits matrices of this multiple of the usual trace."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.bounds import Bounds
 from gramian.certificate import Certificate, relative
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.certify import accuracy, constrained_certificate, dimacs_errors
 from gramian.constrained.dual import Repair
 from gramian.constrained.model import Model
@@ -31,8 +31,6 @@ from gramian.outcome import Outcome
 from gramian.proofs import EXACT_ORDER, SparseForm
 from gramian.reductions.feature_scaling import FeatureScaling
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 MAX_STALE_CERTIFICATES = 15
 """Consecutive certificates without progress in gap and violation after which a method ends."""

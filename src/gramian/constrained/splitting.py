@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.linalg.tolerances import ROUNDING
 from gramian.methods.base import Settings
 from gramian.methods.eigenbasis import MAX_RESIDUAL_RATIO, RELAXATION
-
-Array = NDArray[np.floating]
 
 FIRST_INTERVAL, INTERVAL_GROWTH = 20, 1.25
 """Iterations before the first computation of the residuals, and the growth of that interval."""

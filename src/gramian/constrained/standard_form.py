@@ -11,11 +11,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.constrained.model import Model
 from gramian.constrained.points import factor_of
 from gramian.linalg.tolerances import ZERO
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.constrained.augmented_lagrangian import augmented_lagrangian, crowded
 from gramian.constrained.certify import accuracy
 from gramian.constrained.dual import Repair
@@ -21,8 +21,6 @@ from gramian.constrained.model import DENSE_ORDER, Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.linalg.tolerances import ZERO
 from gramian.methods.base import Settings
-
-Array = NDArray[np.floating]
 
 
 def refusal(model: Model) -> str | None:

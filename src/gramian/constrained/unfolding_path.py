@@ -19,8 +19,8 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.constrained.cliques import face_of
 from gramian.constrained.model import Model
 from gramian.constrained.points import MIN_EIGENVALUE_RATIO, Candidate, Guide, factor_of
@@ -28,8 +28,6 @@ from gramian.maps import PairDistances
 from gramian.methods.barrier import MU_RATIO, Barrier
 from gramian.methods.base import Settings
 from gramian.reductions.squared_forms import SquaredForms
-
-Array = NDArray[np.floating]
 
 MAX_POINTS, MAX_EDGES = 500, 2500
 """Maximum number of points and edges: a step then takes about a second."""

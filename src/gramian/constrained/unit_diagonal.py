@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from gramian.arrays.cpu import sweep_rows
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.constrained.augmented_lagrangian import rank_for
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.methods.base import Settings
 from gramian.objectives.matrices import Dense, Sparse
-
-Array = NDArray[np.floating]
 
 FIRST_COLUMNS = 20
 """Initial number of columns, unless the smallest r with r(r + 1)/2 > n is smaller."""

@@ -23,9 +23,9 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.linalg.tolerances import ROUNDING
 
-Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
 MAX_ELIMINATED = 40_000_000

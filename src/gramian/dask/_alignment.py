@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import metric as home
+from gramian.common.types import Array, Indices
 from gramian.constraints import plainly
 from gramian.dask._base import OnWorkers
 from gramian.dask._cluster import Cluster
@@ -25,9 +26,6 @@ from gramian.metric._selection import raw_keys, weigh
 from gramian.objectives.matrices import DENSE_ORDER, Dense
 from gramian.problems.metric import kta_from_moments, linear_separation_from_scatter
 from gramian.problems.moments import Moments, class_sums, column_means, weighted_gram
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.arrays.cpu import csr, index_array
 from gramian.arrays.places import Place, backend, host, moved, place
+from gramian.common.types import Array
 from gramian.dask._ratings import ClusterRatings, RatingBlock
 from gramian.dask._spread import RemoteRows, SpreadMatrix, spread
 from gramian.losses import SquaredWithOffsets
@@ -31,8 +31,6 @@ from gramian.objectives.composite import CompositeImage
 from gramian.objectives.supports import Support
 from gramian.proofs import rounded_sum
 from gramian.reductions.block_embedding import BlockEmbedding
-
-Array = NDArray[np.floating]
 
 PIECE = 3e7
 """Size in bytes of the part of GᵀG that a task computes at a time."""

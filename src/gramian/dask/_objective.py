@@ -14,9 +14,9 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import host, moved
+from gramian.common.types import Array
 from gramian.dask._cluster import Cluster
 from gramian.linalg.restriction import Restriction
 from gramian.methods.room import place_for
@@ -25,8 +25,6 @@ from gramian.objectives.supports import Growth, Support
 from gramian.problem import Problem
 from gramian.proofs import rounded_sum
 from gramian.proofs.base import UNIT
-
-Array = NDArray[np.floating]
 
 DENSE = 400
 """Order up to which the round of a value also gives the gradient as a matrix. Beyond it the

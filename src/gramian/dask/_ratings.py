@@ -15,14 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.cpu import csr, index_array
+from gramian.common.types import Array, Indices
 from gramian.completion._ratings import Elsewhere, Ids, Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.dask._cluster import Cluster
 from gramian.dask._spread import Driver, SharedFolder
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
-
 
 DRIVER_ENTRIES = 20_000_000
 """Number of ratings up to which the driver stores the known entries, for `recommend`, and the

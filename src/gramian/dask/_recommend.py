@@ -9,7 +9,6 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 from dask.base import is_dask_collection
-from numpy.typing import NDArray
 
 from gramian import completion as home
 from gramian.common.memory import check_memory
@@ -32,8 +31,6 @@ from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
 from gramian.result import History
 from gramian.solvers.auto import MIN_COMPLETION_ORDER
-
-Array = NDArray[np.floating]
 
 DRIVER_RATINGS = 2_000_000
 """Number of ratings up to which a fit computes on the driver: they take 100 MB there, and the fit

@@ -21,6 +21,7 @@ from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
 from gramian.arrays.blocks import Blocks, rows_of, summed
+from gramian.common.types import Array
 from gramian.completion._stored import StoredRows, read_rows, write_rows
 from gramian.dask._cluster import Cluster
 from gramian.methods.alternating import MIXED_SWEEPS
@@ -29,7 +30,6 @@ from gramian.reductions.block_embedding import product_svd
 if TYPE_CHECKING:
     from gramian.dask._ratings import ClusterRatings
 
-Array = NDArray[np.floating]
 
 SWEEPS = MIXED_SWEEPS
 """Number of sweeps after which a state is copied: at most this many are repeated after a loss."""

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramian.arrays.cpu import counting_sort
+from gramian.common.types import Array, Indices
 from gramian.completion._ratings import Ids, Ratings
 from gramian.completion._reading import (
     merged,
@@ -39,10 +40,6 @@ from gramian.dask._collections import (
     refuse_mixed,
 )
 from gramian.dask._ratings import ClusterRatings, RatingBlock, StoredSide
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
-
 
 AT_ONCE = 16
 """Number of blocks up to which a partition is divided in one step."""

@@ -12,7 +12,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays import cpu
 from gramian.arrays.blocks import mapped
@@ -20,6 +19,7 @@ from gramian.bounds import proved_certificate
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.common.random_state import generator
+from gramian.common.types import Array
 from gramian.dask._completion import Completed, CompletionModel
 from gramian.dask._ratings import ClusterRatings, HeldOut, RatingBlock, StoredSide
 from gramian.dask._spread import SWEEPS, SpreadMatrix, balanced, spread
@@ -38,8 +38,6 @@ from gramian.objectives.halves import (
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Result, Status
-
-Array = NDArray[np.floating]
 
 CERTIFICATES = 100
 """Default number of certificates of a fit to a tolerance."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from gramian import metric as home
+from gramian.common.types import Array
 from gramian.dask._alignment import Spread, spread_of
 from gramian.dask._base import OnWorkers
 from gramian.dask._cluster import Cluster
@@ -36,7 +37,6 @@ from gramian.problems.local_metric import dml_eig_whitened, lmnn_of_triplets, tr
 from gramian.reductions.floor import Floor
 from gramian.reductions.scatter_whitening import scatter_whitening
 
-Array = NDArray[np.floating]
 Block = tuple[Array, Any]
 
 

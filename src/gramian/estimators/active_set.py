@@ -14,20 +14,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.bounds import LowerBounds, certificate_of
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.linalg.quasi_newton import Point, quasi_newton
 from gramian.linalg.tolerances import ROUNDING
 from gramian.methods.lbfgs import CORRECTION_PAIRS
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 MAX_ROUNDS = 25
 """Maximum number of rounds."""

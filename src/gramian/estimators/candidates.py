@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.common.html import pyplot, shown_once
 from gramian.common.storage import storable
+from gramian.common.types import Array
 from gramian.estimators.path import EvidencePath
-
-Array = NDArray[np.floating]
 
 PARTS = 10
 """Parts of the held-out items for the nested estimate."""

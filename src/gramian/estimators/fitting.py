@@ -6,19 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from gramian.arrays.samples import naming_text, ready, refuse_masked
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.common.warnings import warn
 from gramian.methods.columns import columns_by_size
 from gramian.problem import Problem
 from gramian.result import Result, Status
 from gramian.run import minimize
-
-Array = NDArray[np.floating]
 
 AUTO = 1e-4
 """The tolerance of tol="auto" if the optimum is affordable."""

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from gramian.arrays.samples import far_means, shifted, varying_columns
 from gramian.common.parameters import ABOVE_ZERO, FINITE, Rule, or_none
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 PARAMS = or_none(Rule("a dictionary", lambda value: isinstance(value, Mapping)))
 

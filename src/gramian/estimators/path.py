@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.common.html import pyplot, shown_once
 from gramian.common.storage import storable
+from gramian.common.types import Array, Indices
 from gramian.neighbours import nearest
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 NEIGHBOURS = 3
 NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"

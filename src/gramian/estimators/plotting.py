@@ -16,9 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from gramian.common import clock
 from gramian.common.html import pyplot, shown_once
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
+from gramian.common.types import Array, Indices
 
 CATEGORIES = 20
 """Integers with at most this many different values are treated as labels."""

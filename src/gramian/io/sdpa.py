@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.common.storage import FileError, replacing
+from gramian.common.types import Array
 from gramian.maps import rows_of
 from gramian.objectives import Linear
 from gramian.problem import Problem
 from gramian.problems import sdp
-
-Array = NDArray[np.floating]
 
 PUNCTUATION = str.maketrans("{}(),", "     ")
 MAX_SIZE = 2_000_000

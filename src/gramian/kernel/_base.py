@@ -23,6 +23,7 @@ from gramian.arrays.samples import (
 from gramian.common import clock
 from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
+from gramian.common.types import Array
 from gramian.common.warnings import warn
 from gramian.estimators import plotting
 from gramian.estimators.fitting import principal, settle, solve, validated
@@ -37,9 +38,6 @@ from gramian.neighbours import nearest
 from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
 from gramian.result import Result, Status
-
-Array = NDArray[np.floating]
-
 
 OF_CLUSTERS = ("labels_", "cluster_centers_", "links_met_")
 """Attributes of a fit with a known number of clusters."""

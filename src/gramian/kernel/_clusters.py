@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
@@ -16,10 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from gramian.arrays.threads import dense_threads
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.graph import canonical_order
 from gramian.kernel._links import Links, Pairs
-
-Array = NDArray[np.floating]
 
 MAX_KMEANS_STEPS = 20
 """Largest number of k-means iterations."""

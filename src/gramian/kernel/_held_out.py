@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.estimators.path import EvidencePath, chosen_by, difference, earned, misplaced
 from gramian.graph import canonical_order, smoothest
 from gramian.kernel._links import Links
 from gramian.result import Result
-
-Array = NDArray[np.floating]
 
 SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 """β, from spectral clustering to the learned kernel alone."""

@@ -20,11 +20,11 @@ from gramian.arrays.samples import (
     refuse_masked,
 )
 from gramian.common.storage import storable
+from gramian.common.types import Array
 from gramian.estimators.row_names import numbered
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.reductions.merge import Merge
 
-Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]
 
 LABELLED, PARTNERS = 300, 20

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.estimators.candidates import CandidatePath, candidate_path
 from gramian.estimators.fitting import settle
 from gramian.estimators.parameters import with_parameters
@@ -21,8 +21,6 @@ from gramian.kernel._held_out import DOUBT, FILLED, MEASURE
 from gramian.kernel.npkl import NPKL
 from gramian.kernel.pcp import PCP
 from gramian.kernel.reg_pcp import RegPCP
-
-Array = NDArray[np.floating]
 
 LEARNERS: tuple[type[LinkedKernel], ...] = (RegPCP, NPKL, PCP)
 """The candidates in the order of their evaluation. The first, with β = `FILLED`, is the baseline.

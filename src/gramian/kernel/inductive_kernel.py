@@ -15,6 +15,7 @@ from gramian.arrays.samples import NONE_INSTEAD, UNKNOWN, known_labels, warn_of_
 from gramian.bounds import certify
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SHARE, or_auto, or_none
+from gramian.common.types import Array, Indices
 from gramian.estimators.fitting import principal, settle, solve, validated
 from gramian.estimators.kernel_functions import check_kernel, kernel_values
 from gramian.estimators.parameters import SolverParameters, with_parameters
@@ -27,9 +28,6 @@ from gramian.kernel.kernel_kmeans import feature_map
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
 from gramian.result import Status
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """α, from the given kernel to the learned one."""

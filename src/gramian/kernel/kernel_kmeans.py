@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.common.memory import check_memory
 from gramian.common.parameters import whole_number
 from gramian.common.random_state import for_sklearn
+from gramian.common.types import Array
 from gramian.estimators.fitting import validated
 from gramian.estimators.kernel_functions import (
     check_kernel,
@@ -27,8 +28,6 @@ from gramian.estimators.persistence import Kept
 from gramian.kernel._clusters import k_means
 from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.reductions.span import kernel_span
-
-Array = NDArray[np.floating]
 
 MATRICES = 5
 """Number of n × n matrices that a fit with a kernel stores."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.common.parameters import ABOVE_ZERO, or_auto
+from gramian.common.types import Array
 from gramian.estimators.parameters import with_parameters
 from gramian.kernel._base import LinkedKernel
 from gramian.problems.kernel import npkl_to
 from gramian.reductions.base import Reduction, Substitution
 from gramian.result import Result
-
-Array = NDArray[np.floating]
 
 STRENGTHS = (10.0, 1.0, 100.0)
 """Candidates for λ; the first is used unless another is clearly better on held-out links."""

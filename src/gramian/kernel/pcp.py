@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.common.parameters import ABOVE_ZERO
+from gramian.common.types import Array
 from gramian.estimators.parameters import with_parameters
 from gramian.kernel._links import Links
 from gramian.kernel.npkl import Penalised
 from gramian.problems.kernel import pcp_to
 from gramian.result import Result
-
-Array = NDArray[np.floating]
 
 ONCE = 100.0
 """λ of the penalised fits that replace exact constraints while parameters are selected."""

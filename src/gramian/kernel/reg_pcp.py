@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, or_auto
+from gramian.common.types import Array
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import smoothest
 from gramian.kernel._base import LinkedKernel
 from gramian.problems.kernel import reg_pcp_to
 from gramian.reductions.waves import Waves
 from gramian.result import Result
-
-Array = NDArray[np.floating]
 
 WAVES, MORE = 50, 2
 """Default number of eigenvectors, and the factor by which more are tried."""

@@ -9,12 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from weakref import ref
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.places import namespace
+from gramian.common.types import Array
 from gramian.losses.functions import where
 
-Array = NDArray[np.floating]
 Found = TypeVar("Found")
 
 

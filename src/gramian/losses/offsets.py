@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from gramian.arrays import cpu
@@ -23,10 +22,10 @@ from gramian.arrays.places import (
     namespace,
     norm,
 )
+from gramian.common.types import Indices
 from gramian.linalg import conjugate_gradient
 from gramian.losses.base import Array, LeastSquares, Loss, PerImage
 
-Indices = NDArray[np.integer]
 Sides = tuple[Array, Array]
 """One array for the rows and one for the columns."""
 

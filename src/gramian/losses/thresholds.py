@@ -6,14 +6,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.arrays.places import backend, namespace, stored
+from gramian.common.types import Indices
 from gramian.linalg.tolerances import MAX_STEPS, ROUNDING
 from gramian.losses.base import Array, Loss, PerImage, recession_of
-
-Indices = NDArray[np.integer]
 
 
 class WithThresholds(Loss):

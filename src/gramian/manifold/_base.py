@@ -6,13 +6,14 @@ from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramian.bounds import sum_of
 from gramian.common import clock
 from gramian.common.parameters import COUNT, FLAG, Rule, one_of, or_auto
+from gramian.common.types import Array
 from gramian.common.warnings import warn
 from gramian.estimators import plotting
 from gramian.estimators.fitting import principal, settle, solve, validated
@@ -25,8 +26,6 @@ from gramian.problem import Problem
 from gramian.reductions.parts import Components, widened
 from gramian.reductions.units import Units
 from gramian.result import Result
-
-Array = NDArray[np.floating]
 
 STRETCH = 0.05
 """Approximate relative stretch of the edges by the smoothest eigenvector with lam="auto"."""

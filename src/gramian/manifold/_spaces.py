@@ -13,18 +13,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from gramian.arrays.samples import ready
 from gramian.common import clock
 from gramian.common.storage import storable
+from gramian.common.types import Array, Indices
 from gramian.graph import Graph, connected, neighbor_graph
 from gramian.neighbours import Neighbours, nearest
 from gramian.reductions.merge import Merge
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 METRICS = ("euclidean", "precomputed")
 

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from gramian.arrays.samples import refuse_odd_labels, warn_of_missing_names
+from gramian.common.types import Array
 from gramian.manifold.mvu import MVU
-
-Array = NDArray[np.floating]
 
 
 class ColoredMVU(MVU):

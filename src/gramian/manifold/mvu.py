@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from sklearn.decomposition import TruncatedSVD
 
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, or_auto, or_none
+from gramian.common.types import Array
 from gramian.estimators.fitting import solve
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import WAVES_SHARE, Graph, smoothest, solve_laplacian
@@ -24,8 +24,6 @@ from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
 from gramian.reductions.waves import Waves
 from gramian.result import Result, Status
 from gramian.run import minimize
-
-Array = NDArray[np.floating]
 
 ENDED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 """Statuses of an incomplete solve."""

@@ -16,6 +16,7 @@ from gramian.bounds import UNKNOWN, certify, certify_image
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE
 from gramian.common.random_state import generator
+from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
 from gramian.estimators.parameters import with_parameters
 from gramian.graph import FACTORED, WAVES_SHARE, Graph, canonical_order, smoothest
@@ -30,9 +31,6 @@ from gramian.reductions.parts import widened
 from gramian.result import Result, Status
 from gramian.run import minimize
 from gramian.solvers.arguments import settings_for
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 PUSHED, DRAWN = 30, 15
 """Number of repelling pairs of each sample, and the number of random ones that stand for those far

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, or_auto
 from gramian.estimators.parameters import with_parameters
@@ -14,8 +11,6 @@ from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.problems.manifold import reg_mvu
 from gramian.reductions.waves import Waves
-
-Array = NDArray[np.floating]
 
 
 @with_parameters

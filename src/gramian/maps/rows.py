@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gramian.common.types import Indices
 from gramian.linalg.svec import triangle
 from gramian.maps.base import LinearMap
 from gramian.maps.matrices import Squares
@@ -20,8 +21,6 @@ MAX_NUMBERS = 30_000_000
 
 MAX_DENSE_ORDER = 120
 """Order up to which a map without a sparse form is evaluated entry by entry."""
-
-Indices = NDArray[np.integer]
 
 
 @dataclass(frozen=True)

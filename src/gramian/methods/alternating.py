@@ -16,18 +16,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.bounds import certify_image
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.methods.base import Run, Settings, Step, at_rest, entering, needs_cone
 from gramian.methods.columns import starting_factor, with_falling
 from gramian.methods.loop import Progress, rounds
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 CG_STEPS_PER_ROW, MIXED_SWEEPS = 3, 8
 """Conjugate gradient steps per row, and number of sweeps that are mixed."""

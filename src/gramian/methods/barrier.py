@@ -13,12 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from gramian.common.types import Array
 from gramian.reductions.squared_forms import SquaredForms
-
-Array = NDArray[np.floating]
 
 MU_RATIO = 0.1
 """Ratio of consecutive values of μ."""

@@ -13,18 +13,15 @@ from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import inner
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg import bilateral
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-
-Array = NDArray[np.floating]
-
 
 RAY_SEARCH_DECREASE = 1e6
 """Decrease of F, in units of its magnitude at the start or at the last test, after which a ray is

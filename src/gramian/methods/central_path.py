@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from gramian.arrays.places import contiguous
 from gramian.bounds import certify_image, known_bound
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg.cone_quadratic import BOUNDARY_FRACTION
 from gramian.linalg.svec import smat, svec, triangle_size
 from gramian.methods.barrier import MU_RATIO
@@ -37,8 +37,6 @@ from gramian.objectives.operators import coordinates_of
 from gramian.problem import Problem
 from gramian.proofs import lowest
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 MAX_ORDER = 100
 """Maximum order. A Newton step then factorises a matrix of order at most 5,050."""

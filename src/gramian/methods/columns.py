@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import beside, contiguous, host, namespace, norm, place_of
+from gramian.common.types import Array
 from gramian.linalg import bilateral, ritz_pairs
 from gramian.methods.base import Settings
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 ZERO_COLUMN_RATIO = 1e-14
 """Squared length, relative to the largest, below which a column of a factor is rounding."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import (
@@ -19,13 +18,12 @@ from gramian.arrays.places import (
     namespace,
     side_by_side,
 )
+from gramian.common.types import Array
 from gramian.domains import Domain
 from gramian.linalg import Slice, cone_quadratic
 from gramian.linalg.svec import smat, svec, triangle
 from gramian.methods.lowest_eigenpairs import LowestEigenpairs
 from gramian.objectives import Objective
-
-Array = NDArray[np.floating]
 
 MAX_COLUMNS = 26
 """Maximum number of columns of W: n(n+1)/2 = 351 unknowns take about a tenth of a second."""

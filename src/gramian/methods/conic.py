@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.bounds import certify_image
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg.svec import svec, triangle_size
 from gramian.methods.base import Run, Settings, Step
 from gramian.methods.conic_backends import ConeBlock, ConicModel, load_backend
@@ -31,8 +31,6 @@ from gramian.objectives.quadratic_form import compress as compress_rows
 from gramian.problem import Problem
 from gramian.reductions.conic_scaling import column_norms, conic_scaling
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 MAX_ORDER = 300
 """Largest order that SCS solves in minutes."""

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.linalg.svec import svec, triangle
 from gramian.methods.conic_call import Answer, call
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,14 @@ from functools import partial
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.arrays.places import beside, contiguous, host, inner, namespace, norm
 from gramian.bounds import certificate_of
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.methods.base import Run, Settings, Step, entering, needs_cone
 from gramian.objectives import GramQuadratic, LowerBound
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 RELAXATION = 1.6
 MAX_RESIDUAL_RATIO = 2.0

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import namespace, norm
+from gramian.common.types import Array
 from gramian.linalg import Point, quartic, quasi_newton
 from gramian.objectives import Objective
 from gramian.papers.lro import REFRESH_STEPS
-
-Array = NDArray[np.floating]
 
 CORRECTION_PAIRS = 5
 """Correction pairs: more of them cost as much as a product with a sparse problem."""

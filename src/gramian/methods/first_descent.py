@@ -11,16 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import side_by_side
+from gramian.common.types import Array
 from gramian.methods.base import Settings
 from gramian.methods.columns import leanest, starting_factor
 from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.problem import Problem
 from gramian.proofs import LIVE
-
-Array = NDArray[np.floating]
 
 MAX_STEPS = 100
 """Maximum number of L-BFGS steps, in total."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import contiguous
+from gramian.common.types import Array
 from gramian.methods import whitened as white
 from gramian.methods.barrier import MU_RATIO, Barrier
 from gramian.methods.base import Run, Settings, Step, entering
@@ -26,8 +26,6 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.reductions.squared_forms import squared_forms
-
-Array = NDArray[np.floating]
 
 MAX_STEP_PRODUCTS = 1e10
 """Maximum number of multiplications of a Newton step: 700 points with six neighbours, some 0.4 s.

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.arrays.places import (
     as_double,
     as_single,
@@ -22,6 +19,7 @@ from gramian.arrays.places import (
 )
 from gramian.bounds import certify_image
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.domains import Domain, PSDCone
 from gramian.linalg import Point, quasi_newton
 from gramian.linalg.quasi_newton import Pairs
@@ -32,8 +30,6 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.variants import single_precision
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 CONE = PSDCone()
 CORRECTION_PAIRS = 20

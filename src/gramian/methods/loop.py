@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import inner
 from gramian.bounds import Bounds, known_bound
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.linalg import leading_eigenpair
 from gramian.methods.base import Run, Settings, Solver, Step, accepts_all, at_rest
 from gramian.methods.columns import starting_factor, with_falling, with_noise, without_weak
@@ -28,7 +29,6 @@ from gramian.methods.repair import repaired
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER, Bottom, lowest
 
-Array = NDArray[np.floating]
 Vector = NDArray[np.float64]
 
 IDENTITY_ROUNDING = 1e-9

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import host, namespace, norm
 from gramian.arrays.threads import blas_threads_for
+from gramian.common.types import Array
 from gramian.linalg import ritz_pairs
 from gramian.proofs import ComplementSplit, SparseForm, lost_by
 from gramian.proofs.base import SymmetricMatrix
-
-Array = NDArray[np.floating]
 
 INVERSE_STEPS = 40
 """Solves of a Lanczos run for the lowest eigenvectors, at least three per vector."""

@@ -12,15 +12,13 @@ from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import backend, beside, contiguous, eye, host
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.proofs import Bottom, DenseForm, Factor
 from gramian.proofs.base import Solve, place_of_matrix
-
-Array = NDArray[np.floating]
 
 EIGENVECTORS = 20
 """Eigenvectors computed."""

@@ -11,12 +11,12 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import contiguous
 from gramian.bounds import certify_image
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg.cone_quadratic import Slice, cone_path
 from gramian.linalg.svec import svec, triangle
 from gramian.methods.base import Run, Settings, Step, entering, no_rank_limit
@@ -27,8 +27,6 @@ from gramian.objectives.quadratic_form import (
 )
 from gramian.problem import Problem
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 MAX_ORDER = 100
 """Maximum order: a step then takes 4e10 multiplications."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.threads import blas_threads_for
 from gramian.bounds import (
@@ -21,14 +20,13 @@ from gramian.bounds import (
 from gramian.callbacks import State
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.methods.alternating import CG_STEPS_PER_ROW
 from gramian.methods.base import Step
 from gramian.objectives import LowerBound
 from gramian.outcome import Outcome, result_of
 from gramian.problem import Problem
 from gramian.result import History, Result, Status
-
-Array = NDArray[np.floating]
 
 MIN_ERROR_DECREASE, MAX_SWEEPS = 1e-3, 12
 """Relative decrease of the error for which another sweep follows, and the maximum number of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
+from gramian.common.types import Array
 from gramian.domains import Spectrahedron
 from gramian.linalg import ritz_pairs
 from gramian.methods import lbfgs
@@ -15,8 +15,6 @@ from gramian.methods.base import Settings
 from gramian.objectives import Objective
 from gramian.objectives.curvature import flat_directions, flattened
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 SLICE_TRACES = (1e3, 1e7, 1e11)
 """Traces at which F is minimised over a slice, in units of the trace of the last iterate."""

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import at_home, contiguous, host, inner
 from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, proved_certificate
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg import bilateral
 from gramian.methods.base import (
     MIN_SMALL_RESIDUALS,
@@ -28,8 +28,6 @@ from gramian.outcome import VALUE_ROUNDING, Outcome
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 RAY_SEARCH_STATUSES = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
 """Statuses after which `find_ray` tests whether F is unbounded below."""

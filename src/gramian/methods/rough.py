@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.common.random_state import generator
+from gramian.common.types import Array
 from gramian.methods.alternating import RANDOM_COLUMN_SIZE, Sweeps
 from gramian.methods.base import Settings
 from gramian.methods.columns import starting_factor, with_falling, with_noise
@@ -15,8 +13,6 @@ from gramian.methods.growing import CORRECTION_PAIRS
 from gramian.methods.lbfgs import descend
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 ROUGH_SWEEPS, ROUGH_STEPS = 3, 24
 """Sweeps if rows can be solved one by one, otherwise L-BFGS steps."""

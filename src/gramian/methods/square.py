@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import beside, contiguous, host, inner
 from gramian.bounds import certify_image
 from gramian.certificate import relative
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import leanest
 from gramian.methods.lbfgs import descend
@@ -28,8 +28,6 @@ from gramian.methods.lowest_eigenpairs import exact_eigenpairs
 from gramian.methods.staircase import staircase
 from gramian.problem import Problem
 from gramian.proofs import LIVE
-
-Array = NDArray[np.floating]
 
 MAX_ORDER = 128
 """Maximum order: up to it a square factor costs little more than the columns that M needs. 3,000

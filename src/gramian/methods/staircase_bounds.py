@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import beside, contiguous, inner, norm
 from gramian.bounds import QUICK_PRODUCTS, Bounds, known_bound
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.methods.base import Settings
 from gramian.methods.columns import columns_by_size
 from gramian.methods.cone_search import ADDED_EIGENVECTORS, FIRST_EIGENVECTORS
@@ -25,8 +25,6 @@ from gramian.methods.repair import repaired_along
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, LIVE, Bottom, SparseForm
 from gramian.proofs.sparse import TRIAL
-
-Array = NDArray[np.floating]
 
 DIRECTION_PRODUCTS = 40
 """Lanczos products for search directions."""

@@ -8,17 +8,15 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import as_double, as_single, norm
+from gramian.common.types import Array
 from gramian.methods import lbfgs
 from gramian.methods.base import Settings
 from gramian.objectives.curvature import row_preconditioner
 from gramian.papers.lro import UnboundedError, conjugate_gradient
 from gramian.problem import Problem
 from gramian.reductions.variants import single_precision
-
-Array = NDArray[np.floating]
 
 MIN_LARGE_ORDER = 500
 """Order above which a subspace search over the cone costs more than local steps that converge."""

@@ -23,10 +23,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.places import size
+from gramian.common.types import Array
 from gramian.methods.base import Run, Settings, Step, entering, no_rank_limit
 from gramian.methods.columns import leanest, starting_factor, with_falling, with_noise
 from gramian.methods.growing import CORRECTION_PAIRS
@@ -37,8 +37,6 @@ from gramian.methods.whitened_bounds import MeanImage, Placing, WhitenedBounds
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 SPARE_COLUMNS = 24
 """Columns at the start and throughout: more than most optima have. With only the columns that are

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import contiguous, largest, size
 from gramian.bounds import UNKNOWN, Bounds, known_bound
 from gramian.certificate import Certificate, relative
+from gramian.common.types import Array
 from gramian.linalg import leading_eigenpair
 from gramian.methods.base import Settings
 from gramian.methods.loop import IDENTITY_ROUNDING, needed
@@ -27,7 +28,6 @@ from gramian.objectives.composite import toward
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
 
-Array = NDArray[np.floating]
 Placing = Callable[[Array], Array]
 """Maps places of the points to their whitened coordinates."""
 

@@ -25,6 +25,7 @@ from gramian.arrays.samples import (
     warn_of_missing_names,
 )
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.constraints import plainly
 from gramian.estimators import plotting
 from gramian.estimators.fitting import settle, solve, sweeps_for
@@ -53,9 +54,6 @@ from gramian.problem import Problem
 from gramian.reductions.base import Substitution
 from gramian.result import Result, Status
 from gramian.solvers.arguments import settings_for
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 LARGE_RANK = 40
 """Default rank of M if its order is too large to decompose (LRO §5.2 takes 40 to 60)."""

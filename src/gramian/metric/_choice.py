@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.estimators.candidates import CandidatePath, candidate_path
 from gramian.estimators.path import GAIN_IN_STANDARD_ERRORS, difference
 from gramian.metric._base import principal_columns
@@ -27,8 +27,6 @@ from gramian.metric._shrinkage import SHARES, ShrunkLearner
 from gramian.metric.class_collapse import RIDGES, ClassCollapse
 from gramian.metric.kta import KTA
 
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 Learner = ShrunkLearner | ClassCollapse
 Metrics = Callable[[Split], Candidates]
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import host
 from gramian.bounds import UNKNOWN, certificate_of, certify_image
 from gramian.certificate import Certificate
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.estimators.active_set import TRIAL_STEPS
 from gramian.methods.base import Settings
 from gramian.methods.columns import cut
@@ -23,9 +23,6 @@ from gramian.problem import Problem
 from gramian.problems.moments import Moments, moments
 from gramian.result import Result, Status
 from gramian.solvers.arguments import settings_for
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 SCALES = (0.0625, 0.25, 1.0, 4.0)
 """Candidate root mean squares of the mapped samples in each column of a starting map."""

@@ -13,9 +13,7 @@ from gramian.arrays.dense import eigh
 from gramian.arrays.places import backend, largest, namespace, place_of, precision, row_squares
 from gramian.arrays.threads import blas_threads_for, in_parts
 from gramian.common import clock
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
+from gramian.common.types import Array, Indices
 
 ROWS, COLUMNS = 1024, 2048
 """Block size of distances on the host, anchors × others: 8 MB."""

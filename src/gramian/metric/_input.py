@@ -27,10 +27,8 @@ from gramian.arrays.samples import (
     varying_columns,
 )
 from gramian.common.parameters import NOT_NEGATIVE, Rule
+from gramian.common.types import Array, Indices
 from gramian.constraints import plainly
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 ROLES = ("anchor", "same", "other")
 NAMES = {2: "pairs", 3: "triplets"}

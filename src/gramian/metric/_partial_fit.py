@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from gramian.arrays.samples import UNKNOWN, naming_text, refuse_masked
 from gramian.common.memory import check_memory
 from gramian.common.parameters import NOT_NEGATIVE, or_auto
+from gramian.common.types import Array
 from gramian.constraints import plainly
 from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
@@ -33,8 +34,6 @@ from gramian.metric._input import (
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 from gramian.problems.moments import Moments
-
-Array = NDArray[np.floating]
 
 
 class Update(MetricLearner):

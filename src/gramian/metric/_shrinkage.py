@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from gramian.arrays.dense import eigh
 from gramian.common import clock
 from gramian.common.parameters import SHARE, or_auto
+from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
 from gramian.constraints import check_class_sizes
 from gramian.estimators.parameters import with_parameters
@@ -51,9 +52,6 @@ from gramian.objectives.matrices import Dense
 from gramian.reductions.base import Reduction, Substitution
 from gramian.reductions.scatter_whitening import ScatterWhitening
 from gramian.reductions.span import Span
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 """α, from the Euclidean to the learned metric."""

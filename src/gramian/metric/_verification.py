@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramian.arrays.errstate import OwnErrstate, under_own_errstate
 from gramian.arrays.samples import check_size, real_numbers, refuse_masked
+from gramian.common.types import Array
 from gramian.estimators.row_names import numbered, row_names
 from gramian.maps import PairDistances
 from gramian.metric._input import blocks, marks, tuples, vectors
-
-Array = NDArray[np.floating]
 
 
 def _calibrated(learner: Any) -> bool:

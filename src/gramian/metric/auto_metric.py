@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.common import clock
 from gramian.common.parameters import TOLERANCE
+from gramian.common.types import Indices
 from gramian.common.warnings import warn
 from gramian.estimators.candidates import CandidatePath
 from gramian.estimators.fitting import settle
@@ -24,8 +25,6 @@ from gramian.metric.dml_eig import DMLEig
 from gramian.metric.kta import KTA
 from gramian.metric.lmnn import LMNN
 from gramian.objectives.matrices import DENSE_ORDER
-
-Indices = NDArray[np.integer]
 
 LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN)
 """Local learners, evaluated after `KTA` and `ClassCollapse`."""

@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.places import host, moved, place
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
+from gramian.common.types import Array, Indices
 from gramian.constraints import check_class_sizes
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, smallest
@@ -36,9 +37,6 @@ from gramian.problems.class_collapse import collapse_of_batches, target_unit
 from gramian.problems.moments import moments
 from gramian.result import Result, Status
 from gramian.solvers.arguments import settings_for
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 BATCH = 1500
 """Maximum number of samples of a batch, within which pairs are formed: 18 MB."""

@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.arrays.samples import check_size, naming_text, refuse_masked
 from gramian.certificate import Certificate
 from gramian.common.parameters import COUNT, one_of
+from gramian.common.types import Array
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.metric._input import labelled_rows, plain_labels
 from gramian.metric.auto_metric import AutoMetric
 from gramian.result import Result
-
-Array = NDArray[np.floating]
 
 
 @with_parameters

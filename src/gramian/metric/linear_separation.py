@@ -14,6 +14,7 @@ from gramian.arrays.dense import eigh
 from gramian.common import clock
 from gramian.common.memory import check_memory
 from gramian.common.parameters import one_of
+from gramian.common.types import Array, Indices
 from gramian.estimators.parameters import with_parameters
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned, least
 from gramian.linalg import leading_eigenpair
@@ -43,9 +44,6 @@ from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import Moments, column_means, gram_of
 from gramian.reductions.span import MATRICES, Span
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 STEPS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """λ in units of 2/‖L_S‖; 0 is the Euclidean metric."""

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE
+from gramian.common.types import Indices
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.estimators.active_set import ActiveSet
 from gramian.estimators.parameters import with_parameters
@@ -23,8 +24,6 @@ from gramian.problem import Problem
 from gramian.problems.local_metric import lmnn_of_triplets, whitening
 from gramian.reductions.span import Span
 from gramian.result import Result
-
-Indices = NDArray[np.integer]
 
 
 @with_parameters

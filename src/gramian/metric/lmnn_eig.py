@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.common.parameters import INSIDE
+from gramian.common.types import Array, Indices
 from gramian.constraints import as_triplets
 from gramian.estimators.parameters import with_parameters
 from gramian.losses import FilledSoftMin
@@ -19,9 +19,6 @@ from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow
 from gramian.reductions.span import Span
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 SMOOTHING = 0.1
 """μ in units of the largest level that a multiple of I reaches."""

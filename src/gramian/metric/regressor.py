@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.arrays.samples import check_size, naming_text, refuse_masked
 from gramian.common import clock
 from gramian.common.parameters import COUNT, TOLERANCE, one_of
+from gramian.common.types import Array
 from gramian.estimators.candidates import candidate_path
 from gramian.estimators.fitting import settle, solve
 from gramian.estimators.parameters import SolverParameters, with_parameters
@@ -43,8 +44,6 @@ from gramian.problem import Problem
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments
 from gramian.reductions.base import Substitution
-
-Array = NDArray[np.floating]
 
 TARGETS = ("linear", "rbf")
 

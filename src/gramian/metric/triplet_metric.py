@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays.samples import column_sums
 from gramian.common.parameters import ABOVE_ZERO, or_auto
+from gramian.common.types import Indices
 from gramian.constraints import local_triplets
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import leading_eigenpair
@@ -22,8 +23,6 @@ from gramian.problems.moments import column_means, gram_of
 from gramian.reductions.base import Substitution, carried
 from gramian.reductions.span import Span
 from gramian.result import Result
-
-Indices = NDArray[np.integer]
 
 WEIGHT = 100.0
 """Default λ in units of λ₀, the largest λ for which M = 0 is optimal."""

@@ -14,10 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 APPROXIMATE_FROM = 50_000
 """Number of samples from which ``approximate=True`` has an effect: fewer are searched exactly."""

@@ -18,9 +18,7 @@ from scipy.spatial.distance import cdist
 from gramian.arrays.samples import row_squares
 from gramian.arrays.threads import in_parts
 from gramian.common import clock
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
+from gramian.common.types import Array, Indices
 
 SCORES_PER_BLOCK, DIFFERENCES_PER_BLOCK = 2_000_000, 500_000
 """Number of scores per block, 8 MB in float32 (with a quarter of this, matrix products with 256

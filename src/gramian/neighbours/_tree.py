@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from gramian.arrays.samples import BLOCK
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.neighbours import _plain
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 FEATURES = {5: 1000, 8: 50_000}
 """Number of features up to which a tree is faster than brute force, with the smallest number of

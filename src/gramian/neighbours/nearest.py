@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.places import Place, place, side_by_side
 from gramian.arrays.samples import check_size, far_means, shifted, with_short_indices
 from gramian.common import clock
 from gramian.common.memory import check_memory
+from gramian.common.types import Array, Indices
 from gramian.neighbours import _approximate, _plain, _tree
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 MAX_PLAIN_WORK = 1e10
 """Pairs of samples times (features + 100) up to which NumPy is used: about a second, the time to

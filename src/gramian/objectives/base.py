@@ -15,13 +15,11 @@ from functools import cached_property, partial, wraps
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import HOST, Place, Placed, inner, side_by_side
+from gramian.common.types import Array
 from gramian.linalg.restriction import Restriction
 from gramian.objectives.supports import Growth, LowerBound, Support, feasible
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

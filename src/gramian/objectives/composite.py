@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.blocks import Blocks
 from gramian.arrays.places import (
@@ -23,6 +22,7 @@ from gramian.arrays.places import (
     stored,
 )
 from gramian.common.parameters import check_made
+from gramian.common.types import Array
 from gramian.linalg.svec import svec, triangle_size
 from gramian.linalg.tolerances import ROUNDING
 from gramian.losses import Loss, Squared
@@ -58,8 +58,6 @@ from gramian.objectives.pencil import PENCIL_ORDER, WhitenedImage, pencil_bounds
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.supports import Growth, LowerBound, Support, feasible
 from gramian.proofs import rounded_sum
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import host
+from gramian.common.types import Array
 from gramian.losses import Loss
 from gramian.objectives.base import Objective
 from gramian.objectives.composite import Composite
 from gramian.objectives.total import Sum
-
-Array = NDArray[np.floating]
 
 REACHES = (0.01, 0.1, 1.0, 10.0)
 """Distances of the second points, relative to the largest entry of the first point or 1."""

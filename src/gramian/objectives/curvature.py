@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import as_double, at_home, contiguous, host, namespace
+from gramian.common.types import Array
 from gramian.linalg.tolerances import ROUNDING
 from gramian.losses.base import Separable, least_squares_of, recession_of
 from gramian.maps import Entries, PairDistances
@@ -19,8 +19,6 @@ from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic
 from gramian.objectives.matrices import DENSE_ORDER, diagonal_of
 from gramian.objectives.parts import connected_parts
-
-Array = NDArray[np.floating]
 
 FLATTENING, LSQR = 6, 400
 """Newton steps towards a ray without curvature, and the products per step."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.arrays.places import contiguous, eye, inner
+from gramian.common.types import Array
 from gramian.objectives.base import Image, Objective
 from gramian.objectives.composite import Composite, CompositeImage
 from gramian.objectives.gram_quadratic import GramQuadratic
 from gramian.objectives.total import Sum
-
-Array = NDArray[np.floating]
 
 
 def value_dense(objective: Objective, M: Array) -> float:

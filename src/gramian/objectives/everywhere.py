@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import side_by_side
+from gramian.common.types import Array
 from gramian.linalg.svec import triangle, triangle_size
 from gramian.maps import BlockEntries
 from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
@@ -19,8 +19,6 @@ from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Growth, Support
 from gramian.objectives.total import Sum
 from gramian.proofs import rounded_sum
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy import sparse
 
 from gramian.arrays.cpu import gather_products
+from gramian.common.types import Array
 from gramian.maps import BlockEntries, Congruence
 from gramian.objectives.composite import Composite
 from gramian.objectives.halves import Halves, RowFits, halves_of
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import (
     at_home,
@@ -21,6 +20,7 @@ from gramian.arrays.places import (
     row_squares,
     side_by_side,
 )
+from gramian.common.types import Array
 from gramian.linalg.svec import svec, symmetric_kron, triangle_size
 from gramian.linalg.tolerances import ROUNDING
 from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
@@ -42,8 +42,6 @@ from gramian.objectives.quadratic_bounds import (
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Growth, LowerBound, Support
 from gramian.proofs import rounded_sum
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

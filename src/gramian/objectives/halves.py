@@ -22,6 +22,7 @@ from gramian.arrays.cpu import (
     sparse_product,
     worth_compiling,
 )
+from gramian.common.types import Array
 from gramian.linalg import conjugate_gradient
 from gramian.linalg.filtered import leading_singular
 from gramian.losses import Loss, SquaredWithOffsets
@@ -30,8 +31,6 @@ from gramian.maps import BlockEntries
 from gramian.objectives.base import Objective, once
 from gramian.objectives.composite import Composite
 from gramian.objectives.matrices import is_multiple_of_identity
-
-Array = NDArray[np.floating]
 
 Mask = NDArray[np.bool_]
 

@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from gramian.arrays.places import (
@@ -29,6 +28,7 @@ from gramian.arrays.places import (
     size,
 )
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.objectives.base import SymmetricOperator
 from gramian.proofs import (
     EXACT_ORDER,
@@ -40,8 +40,6 @@ from gramian.proofs import (
     lowest,
     rounded_sum,
 )
-
-Array = NDArray[np.floating]
 
 BORDER = 64
 """Largest number of columns of a low-rank part in a sparse factorisation."""

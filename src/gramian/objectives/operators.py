@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import at_home, host, stored
+from gramian.common.types import Array
 from gramian.maps import (
     BlockEntries,
     Congruence,
@@ -34,7 +34,6 @@ from gramian.objectives.pencil import PENCIL_ORDER
 if TYPE_CHECKING:
     from gramian.objectives.composite import Composite
 
-Array = NDArray[np.floating]
 
 SEEN_NUMBERS = 5_000_000
 """Order times (terms + order) up to which coordinates in units of the data are computed, by one

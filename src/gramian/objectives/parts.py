@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.arrays.places import at_home, host
+from gramian.common.types import Array
 from gramian.maps import (
     BlockEntries,
     Congruence,
@@ -32,8 +32,6 @@ from gramian.objectives.matrices import (
     SymmetricMatrix,
 )
 from gramian.proofs import Bipartite, LowRank, SparseForm, rounded_sum
-
-Array = NDArray[np.floating]
 
 SPAN_NUMBERS = 100_000_000
 """Largest size of the dense factor of a low-rank part: 0.8 GB."""

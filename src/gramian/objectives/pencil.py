@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from gramian.arrays.places import at_home, host, inner, largest, relocated
+from gramian.common.types import Array
 from gramian.losses.base import least_squares_of, on_simplex
 from gramian.maps import Mix, PairDistances, Stack, WhitenedDistances
 from gramian.objectives.base import Objective, once
@@ -32,7 +32,6 @@ from gramian.proofs import PencilRoot, lowest, rounded_sum
 if TYPE_CHECKING:
     from gramian.objectives.composite import Composite
 
-Array = NDArray[np.floating]
 
 COLUMNS = 24
 """Typical number of columns of a factor in whitened coordinates."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import Placed, at_home, host, inner, norm, side_by_side
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.objectives.matrices import (
     DENSE_ORDER,
     LowRankPlusIdentity,
@@ -24,8 +24,6 @@ from gramian.proofs import EXACT_ORDER, eigen_seconds
 
 if TYPE_CHECKING:
     from gramian.objectives.gram_quadratic import GramImage, GramQuadratic
-
-Array = NDArray[np.floating]
 
 
 def lowered(eigenvalues: Array) -> Array:

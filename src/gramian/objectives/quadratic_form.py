@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg.svec import svec, triangle, triangle_size
 from gramian.losses import Squared
 from gramian.maps import Entries, LinearMap, Mix, PairDistances, Stack, rows_of
@@ -24,8 +24,6 @@ from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic
 from gramian.objectives.matrices import SymmetricMatrix, is_multiple_of_identity
 from gramian.objectives.total import Sum
-
-Array = NDArray[np.floating]
 
 FLOPS = 2e10
 """Approximate floating-point operations per second of a dense factorisation."""

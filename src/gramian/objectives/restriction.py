@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import beside, host
+from gramian.common.types import Array
 from gramian.linalg.restriction import Restriction
 from gramian.losses import Loss
 from gramian.losses.base import bends_of, softened_of
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import inner, namespace
+from gramian.common.types import Array
 from gramian.objectives.base import Combinations, Facts, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.objectives.parts import joined_form
 from gramian.objectives.restriction import TotalRestriction
 from gramian.objectives.supports import Growth, LowerBound, Support, total
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import namespace, norm
 from gramian.bounds import certify_image
+from gramian.common.types import Array
 from gramian.linalg import Point, quasi_newton
 from gramian.methods.base import Run, Settings, Step, at_rest
 from gramian.methods.columns import starting_factor
 from gramian.objectives import Objective
 from gramian.papers import biconvex
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 PENALTY_GROWTH = 3.0
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import inner, norm
 from gramian.bounds import certify_image
+from gramian.common.types import Array
 from gramian.methods.base import Run, Settings, Step, at_rest
 from gramian.methods.columns import starting_factor
 from gramian.papers.biconvex import MAX_QUIET_ITERATIONS
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 
 def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20) -> Run:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.arrays.places import inner, norm
+from gramian.common.types import Array
 from gramian.objectives import Objective
-
-Array = NDArray[np.floating]
 
 MAX_QUIET_ITERATIONS = 100
 """Consecutive iterations without a decrease above rounding after which a baseline ends."""

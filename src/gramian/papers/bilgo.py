@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gramian.common.types import Array
 from gramian.linalg import Method
 from gramian.methods import lbfgs
 from gramian.methods.base import Run, Settings, entering
 from gramian.papers import lro
 from gramian.papers.greedy import greedy
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 LOCAL_SEARCHES = {"lbfgs": lbfgs.descend, "cg": lro.descend}
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import inner, norm
 from gramian.bounds import certify_image
+from gramian.common.types import Array
 from gramian.methods.base import Run, Settings, Step, at_rest
 from gramian.methods.columns import starting_factor
 from gramian.objectives import Objective
 from gramian.papers import biconvex
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 DELTA = 0.99
 """δ_ω of eqs. (17) and (18)."""

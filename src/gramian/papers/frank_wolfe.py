@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from gramian.arrays.places import column_squares, host, namespace, norm, side_by_side
 from gramian.bounds import certify_image
+from gramian.common.types import Array
 from gramian.linalg import leading_eigenpair
 from gramian.linalg.restriction import Restriction
 from gramian.methods import lbfgs
@@ -19,8 +19,6 @@ from gramian.methods.columns import compress
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.variants import smoothed
-
-Array = NDArray[np.floating]
 
 STEP_RULES = ("hazan", "exact", "away")
 MAX_COLUMNS = 200

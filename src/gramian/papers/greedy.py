@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import place_of
 from gramian.bounds import certify_image
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.linalg import EigenPair, Method, bilateral, leading_eigenpair
 from gramian.methods.base import Run, Settings, Step, slack_norm
 from gramian.methods.columns import compress
@@ -19,8 +19,6 @@ from gramian.papers.lro import REFRESH_STEPS
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 MAX_CHEAP_ORDER = 100
 """Order up to which a certificate costs less than a step and is computed at every iterate."""

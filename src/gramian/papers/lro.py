@@ -10,18 +10,16 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import inner, norm
 from gramian.bounds import certify_image
+from gramian.common.types import Array
 from gramian.linalg import quartic
 from gramian.methods.base import Run, Settings, Step, at_rest
 from gramian.methods.columns import starting_factor
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 
 class UnboundedError(Exception):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import beside, inner
 from gramian.bounds import certify
+from gramian.common.types import Array
 from gramian.domains import Domain, project
 from gramian.methods.base import Run, Settings, Step, entering, is_unbounded_on_ray
 from gramian.objectives import Objective
@@ -14,8 +14,6 @@ from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.papers.biconvex import MAX_QUIET_ITERATIONS
 from gramian.problem import Problem
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 MAX_ORDER = 5000
 """Maximum order: each iteration takes a full eigenvalue decomposition."""

@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import checked_samples, class_indices, near_origin, real_numbers
 from gramian.common.parameters import positive
+from gramian.common.types import Array
 from gramian.losses import Collapse
 from gramian.losses.collapse import uniform_targets
 from gramian.maps import BatchDistances, Congruence
 from gramian.objectives import Composite
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 FORMULA = "Σ_i [Σ_j q_ij d_M(i,j) + ln Σ_k exp(−d_M(i,k))] + δ ḡ tr M"
 

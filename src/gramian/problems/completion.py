@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import check_size, real_numbers, refuse_masked
 from gramian.common.parameters import positive
+from gramian.common.types import Array, Indices
 from gramian.domains import Spectrahedron
 from gramian.losses import (
     FilledSoftMin,
@@ -27,9 +28,6 @@ from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import BlockSquares, Composite, Everywhere, Featured, Prior
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 
 @under_own_errstate

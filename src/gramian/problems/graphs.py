@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays.errstate import under_own_errstate
+from gramian.common.types import Array
 from gramian.linear_constraints import Constraint
 from gramian.losses import Squared
 from gramian.maps import Entries, Mix
@@ -17,8 +18,6 @@ from gramian.objectives import Composite, Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import Sparse
 from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 
 @under_own_errstate

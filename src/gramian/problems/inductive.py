@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import check_matrix
 from gramian.common.parameters import positive
+from gramian.common.types import Array
 from gramian.objectives import GramQuadratic
 from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 SINGULAR = 1e-12
 """Relative size below which the smallest eigenvalue of a kernel is rounding error."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import check_matrix, refuse_masked
 from gramian.common.parameters import positive
+from gramian.common.types import Array
 from gramian.linear_constraints import Constraint
 from gramian.losses import Squared
 from gramian.maps import Entries
@@ -23,7 +24,6 @@ from gramian.problems.manifold import as_basis
 from gramian.proofs import gershgorin
 from gramian.reductions.waves import Waves
 
-Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import checked_samples, class_indices, near_origin, refuse_masked
 from gramian.common.parameters import INSIDE, positive
+from gramian.common.types import Array, Indices
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.domains import Spectrahedron
 from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
@@ -22,9 +23,6 @@ from gramian.objectives.matrices import Dense, Gram
 from gramian.problem import Problem
 from gramian.reductions.scatter_whitening import ScatterWhitening, scatter_whitening
 from gramian.reductions.slack import SlackRow
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 ROUNDINGS = 32
 """Number of rounding errors in an entry of a scatter matrix."""

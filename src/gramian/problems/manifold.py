@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import check_matrix, check_size, real_numbers, refuse_masked
 from gramian.common.parameters import positive
+from gramian.common.types import Array
 from gramian.linear_constraints import Constraint
 from gramian.losses import Squared
 from gramian.maps import PairDistances
@@ -20,8 +21,6 @@ from gramian.objectives.matrices import MatrixSum, Sparse, SymmetricMatrix
 from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
 from gramian.reductions.waves import Waves
-
-Array = NDArray[np.floating]
 
 SAME_DISTANCE = 1e-6
 """Relative tolerance of distances of duplicate edges, which may be rounded differently."""

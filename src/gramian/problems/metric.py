@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import checked_samples, class_indices, near_origin
 from gramian.common.parameters import positive
+from gramian.common.types import Array
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
 from gramian.objectives.quadratic_bounds import lowered
 from gramian.objectives.supports import Growth
 from gramian.problem import Problem
 from gramian.problems.moments import Moments, class_sums, moments, weighted_gram
-
-Array = NDArray[np.floating]
 
 REGULARIZERS = {
     "identity": ("‖M − I‖²", 1.0, -1.0),

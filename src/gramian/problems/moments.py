@@ -15,10 +15,9 @@ from gramian.arrays.dense import eigh
 from gramian.arrays.places import HOST, Place, host, place
 from gramian.arrays.samples import BLOCK, column_sums, near_origin
 from gramian.arrays.threads import blas_threads_for
+from gramian.common.types import Array
 from gramian.objectives import GramOperator, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
-
-Array = NDArray[np.floating]
 
 FEW_CLASSES = 32
 """Number of classes up to which class sums of a block are a multithreaded dense product; for few

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import check_matrix, check_size, real_numbers
+from gramian.common.types import Array
 from gramian.domains import PSDCone, Spectrahedron
 from gramian.losses import Squared
 from gramian.maps import Entries
 from gramian.objectives import Composite
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 ASYMMETRY = 1e-8
 """Tolerance of asymmetry, relative to the largest entry."""

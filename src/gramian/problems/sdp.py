@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import real_numbers
+from gramian.common.types import Array
 from gramian.linear_constraints import Constraint
 from gramian.maps import LinearMap, inner_products
 from gramian.maps.matrices import rank_one
@@ -18,8 +19,6 @@ from gramian.objectives import Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix
 from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 DENSE_SHARE, MAX_DENSE_ORDER = 0.5, 300
 """Density from which C is stored as a dense array, up to this order."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from gramian.arrays.places import HOST, Place, norm
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 UNIT = float(np.finfo(float).eps) / 2
 """The unit roundoff u."""

@@ -7,12 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import HOST, PART, Place, backend, eye, host, namespace, place_of
+from gramian.common.types import Array
 from gramian.proofs.base import UNIT, rounded_sum
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.arrays.places import (
     HOST,
@@ -22,6 +21,7 @@ from gramian.arrays.places import (
 )
 from gramian.arrays.threads import blas_threads_for, dense_threads
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.proofs.base import (
     UNIT,
     Bottom,
@@ -31,8 +31,6 @@ from gramian.proofs.base import (
     place_of_matrix,
     rounded_sum,
 )
-
-Array = NDArray[np.floating]
 
 DEVICE_FLOPS, DEVICE_START_SECONDS = 8e12, 0.01
 """Floating point operations per second of a device (an H200 has 25e12 at order 10,000), and the

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from gramian.arrays.places import beside, column_squares, host, namespace, norm
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg import ritz_pairs
 from gramian.proofs.base import UNIT, Bottom, place_of_matrix, typical_size
-
-Array = NDArray[np.floating]
 
 LIVE = 1e-2
 """Columns below this fraction of the longest are ignored: they may vanish, and ∇F need not be 0

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.proofs.base import UNIT, Bottom, rounded_sum
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

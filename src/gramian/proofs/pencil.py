@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.threads import blas_threads_for
+from gramian.common.types import Array
 from gramian.linalg.tolerances import ZERO
 from gramian.proofs.base import rounded_sum
 from gramian.proofs.dense import rounding_of
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import host
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.proofs.base import EXACT_ORDER, PATIENCE, Bottom, Form, place_of_matrix, typical_size
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, definite_in, dense_seconds
 from gramian.proofs.estimate import MAX_PRODUCTS, NEGATIVE_RTOL, estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.sparse import MAX_DENSE_ORDER, SparseForm
-
-Array = NDArray[np.floating]
 
 MAX_FACTORISATIONS = 6
 """Largest number of factorisations of one proof; usually three."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import splu
 
@@ -17,10 +16,9 @@ from gramian.arrays import cpu
 from gramian.arrays.fronts import MIN_FRONT_POINTS, SYMMETRIC, Elimination, Fronts, elimination
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.proofs.base import PATIENCE, UNIT, Factor, Solve, inverse_lanczos
 from gramian.proofs.dense import FLOPS, dense_seconds
-
-Array = NDArray[np.floating]
 
 DIAGONAL_FRACTION = 1e-11
 """Fraction of the diagonal subtracted for rounding: the computed error must be below it."""

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.maps import GroundedDistances, PairDistances
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Sparse
 from gramian.problem import Problem
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
 
 OMITTED_FRACTION = 5e-10
 """Fraction of the attraction that is omitted: more than the rounding error of RᵀPR − I, so that the

@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import inner
 from gramian.certificate import Certificate, relative
+from gramian.common.types import Array
 from gramian.proofs.base import UNIT
-
-Array = NDArray[np.floating]
 
 
 class Reduction(Protocol):

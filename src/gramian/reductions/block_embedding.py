@@ -10,15 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.common.types import Array, Indices
 from gramian.linalg.tolerances import ZERO
 from gramian.maps import BlockEntries, RepeatedEntries
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 
 @dataclass(frozen=True)

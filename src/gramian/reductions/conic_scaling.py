@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.linalg.svec import smat, triangle
 from gramian.objectives.quadratic_form import QuadraticForm
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.linear_constraints import Constraint
 from gramian.maps import Rows, inner_products, rows_of
 from gramian.maps.rows import MAX_NUMBERS
 from gramian.objectives import Linear
 from gramian.problem import Problem
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
 
 MAX_ORDER = 200
 """Largest order that is scaled."""

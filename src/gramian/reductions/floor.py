@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
 
 MIN_EIGENVALUE_RATIO, MIN_RATIO_OF_OTHER_PAIRS = 1e-6, 1e-2
 """Eigenvalues of a starting point, relative to the largest, that are dropped: without a floor, and

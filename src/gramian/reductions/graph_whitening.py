@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.linalg.tolerances import ZERO
 from gramian.maps import PairDistances, Stack
 from gramian.objectives import Composite, LowRankPlusIdentity, Objective
@@ -20,8 +20,6 @@ from gramian.objectives.matrices import MatrixSum
 from gramian.objectives.pencil import Whitening, whitening
 from gramian.problem import Problem
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.common.types import Array, Indices
 from gramian.reductions.base import among_these
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 
 @dataclass(frozen=True)

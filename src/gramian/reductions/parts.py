@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.places import inner
 from gramian.bounds import sum_of
 from gramian.certificate import Certificate
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
+from gramian.common.types import Array, Indices
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.reductions.base import Substitution
-
-Array = NDArray[np.floating]
 
 MIN_PIVOT_RATIO = 1e-7
 """Pivots of the scatter below this fraction of the largest are rounding errors."""

@@ -10,13 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.common.types import Array, Indices
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 PARTS = np.geomspace(1e-4, 0.9, 20)
 """Fractions of the trace budget given to slack in starting points."""

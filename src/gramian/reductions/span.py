@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.samples import column_sums, near_origin
 from gramian.common.memory import check_memory
+from gramian.common.types import Array
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.reductions.base import Substitution
-
-Array = NDArray[np.floating]
 
 MAX_BASIS_ENTRIES = 50_000_000
 """Largest basis of the span to form: 400 MB."""

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.losses.base import least_squares_of
 from gramian.maps import WhitenedDistances
 from gramian.objectives import Composite, Objective
 from gramian.objectives.matrices import Rooted
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
+from gramian.common.types import Array, Indices
 from gramian.linalg.tolerances import ROUNDING
 from gramian.linear_constraints import Constraint, Constraints
 from gramian.maps import Entries, Mix, Rows
@@ -30,9 +30,6 @@ from gramian.objectives import Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import SymmetricMatrix
 from gramian.objectives.parts import parts_of
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 COORDINATES = ((1.0, 0.0), (2.0, -1.0))
 """q and s of m_i = q x_i + s x_0: stable sets as 0 and 1, and as −1 and 1."""

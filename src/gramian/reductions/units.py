@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.common.types import Array
 from gramian.reductions.base import carried
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

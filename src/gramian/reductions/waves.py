@@ -9,13 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gramian.common.types import Array
 from gramian.maps import Congruence, LinearMap
 from gramian.reductions.base import Substitution
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from functools import partial
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.bounds import certify_image
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.linalg.svec import triangle_size
 from gramian.methods import central_path as central
 from gramian.methods import eigenbasis as split
@@ -33,8 +33,6 @@ from gramian.papers.projected_gradient import projected_gradient
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
 from gramian.result import Status
-
-Array = NDArray[np.floating]
 
 MIN_COMPLETION_ORDER = 500
 """Rows plus columns above which a completion uses sweeps or L-BFGS instead of the staircase."""

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn import datasets as bundled
 
 from gramian.app.datasets._arrays import Arrays
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 POINTS = 1000
 LINKS = 100

@@ -18,10 +18,10 @@ from gramian.app.explorer.tables import fitting_within, next_view, proof, table,
 from gramian.app.models import save
 from gramian.app.report.families import two_directions
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.estimators.path import NEIGHBOURS
 from gramian.metric import KTA
 
-Array = NDArray[np.floating]
 Codes = NDArray[np.integer]
 
 

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.app.explorer.history import History
 from gramian.app.explorer.tables import proof, sample_number, table
 from gramian.app.report.drawing import round_values
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.completion import NuclearCompletion
-
-Array = NDArray[np.floating]
 
 YOU = "you"
 """The id of the new user, if no user of the model has it."""

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gramian.app.explorer.history import History, State
 from gramian.app.explorer.tables import (
     card,
@@ -21,9 +18,8 @@ from gramian.app.explorer.tables import (
 )
 from gramian.app.report.families import two_directions
 from gramian.common.parameters import positive
+from gramian.common.types import Array
 from gramian.manifold import NeighborLayout
-
-Array = NDArray[np.floating]
 
 LAYOUT_SECONDS = 60.0
 """Time limit of the layout by neighbours: 1,797 digits took 7 s on one ARM core."""

@@ -32,12 +32,12 @@ from gramian.app.models import save
 from gramian.app.report.families import two_directions
 from gramian.common import clock
 from gramian.common.parameters import positive
+from gramian.common.types import Array
 from gramian.graph import in_time, smoothest
 from gramian.kernel import NPKL
 from gramian.kernel._clusters import linked_clusters
 from gramian.kernel._links import gather
 
-Array = NDArray[np.floating]
 Labels = NDArray[np.integer]
 
 MUST, CANNOT = "must", "cannot"

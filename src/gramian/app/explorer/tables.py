@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gramian.app.files._columns import escaped
 from gramian.app.report.parts import in_words, percent
 from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.common import clock
+from gramian.common.types import Array
 from gramian.estimators.plotting import flat, turned_to
-
-Array = NDArray[np.floating]
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:

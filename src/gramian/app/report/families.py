@@ -15,6 +15,7 @@ from gramian.app.report import figures
 from gramian.app.report.page import Section, confusion, facts, figure, side_by_side, table
 from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.app.verdict import voted
+from gramian.common.types import Array
 from gramian.completion._base import Completion
 from gramian.estimators.path import NEIGHBOURS
 from gramian.estimators.plotting import flat, turned_to
@@ -24,8 +25,6 @@ from gramian.manifold._base import Unfolding
 from gramian.metric import MetricRegressor
 from gramian.metric._base import MetricLearner
 from gramian.neighbours import nearest
-
-Array = NDArray[np.floating]
 
 MOST_ROWS = 200
 USERS = 5

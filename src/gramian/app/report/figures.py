@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.app.report import drawing
 from gramian.app.report.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, axis
 from gramian.app.report.thumbnails import Sheet
+from gramian.common.types import Array
 from gramian.estimators.plotting import categorical, spread
 
-Array = NDArray[np.floating]
 Group = tuple[str, NDArray[np.integer], str, str]
 """Name, members, style and colour of some points."""
 

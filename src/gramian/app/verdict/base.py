@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 CHANCE, FEW_GAINS = 0.05, 30
 """Largest probability under a fair coin of a difference that counts, and the number of gains up to

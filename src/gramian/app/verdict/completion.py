@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gramian.app.verdict.base import (
@@ -18,9 +17,8 @@ from gramian.app.verdict.base import (
 )
 from gramian.common import clock
 from gramian.common.random_state import generator
+from gramian.common.types import Array
 from gramian.completion import MMMF, ImplicitCompletion
-
-Array = NDArray[np.floating]
 
 RATINGS_OUT = 10
 """One in this many ratings is held out."""

@@ -17,9 +17,8 @@ from gramian.app.verdict.base import (
     percent,
 )
 from gramian.common.random_state import generator
+from gramian.common.types import Array
 from gramian.graph import neighbor_graph
-
-Array = NDArray[np.floating]
 
 FEWEST_COMPARED, MOST_COMPARED = 100, 3000
 """Numbers of samples between which path lengths are compared; neighbourhoods up to the second."""

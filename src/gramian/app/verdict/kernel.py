@@ -21,8 +21,6 @@ from gramian.common import clock
 from gramian.common.random_state import generator
 from gramian.graph import smoothest
 
-Array = NDArray[np.floating]
-
 FEWEST_LINKS = 15
 """Number of links from which on some are held out."""
 

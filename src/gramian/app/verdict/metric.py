@@ -22,9 +22,8 @@ from gramian.app.verdict.base import (
 from gramian.arrays.samples import checked_samples
 from gramian.common import clock
 from gramian.common.random_state import generator
+from gramian.common.types import Array
 from gramian.neighbours import nearest
-
-Array = NDArray[np.floating]
 
 FOLDS, QUICK = 5, 250_000
 """Number of folds, and the size of the samples (their number times the smaller side) up to which
