@@ -80,8 +80,7 @@ class Graph:
     @cached_property
     def labels(self) -> Indices:
         """The connected component of each point."""
-        found: Indices = connected_components(self.adjacency(), directed=False)[1]
-        return found
+        return connected_components(self.adjacency(), directed=False)[1]
 
     @property
     def n_parts(self) -> int:
@@ -97,8 +96,7 @@ class Graph:
     def squares_at(self, places: Array) -> Array:
         """The squared lengths of the edges between points at the given places."""
         i, j = self.edges.T
-        found: Array = np.sum((places[i] - places[j]) ** 2, axis=1)
-        return found
+        return np.sum((places[i] - places[j]) ** 2, axis=1)
 
     def weights(self, bandwidth: float | str = "auto") -> Array:
         """Gaussian weights exp(−D_e/σ²) of the edges; "auto" uses σ² = median of D_e."""

@@ -113,8 +113,7 @@ class Constraints:
 
     def off(self, z: Array) -> Array:
         """Signed distance of each value from its bounds."""
-        outside: Array = z - np.clip(z, self.lower, self.upper)
-        return outside
+        return z - np.clip(z, self.lower, self.upper)
 
     def violation(self, z: Array) -> float:
         """‖off‖/(1 + max |b|), both in the units of their rows."""

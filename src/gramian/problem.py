@@ -111,8 +111,7 @@ def check_problem(problem: Any) -> None:
 def as_factor(factor: ArrayLike, order: int, place: Place = HOST) -> np.ndarray:
     """A validated factor L as a C-contiguous float array of shape (order, r), on a device."""
     if place.is_host or isinstance(factor, np.ndarray):
-        L: np.ndarray = place.put(_checked_factor(factor, order))
-        return L
+        return place.put(_checked_factor(factor, order))
     there: Any = factor
     if there.ndim != 2 or there.shape[0] != order:
         raise ValueError(f"a factor must have shape ({order}, r), got {tuple(there.shape)}")

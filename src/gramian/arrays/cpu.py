@@ -309,8 +309,7 @@ def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None
         matrix = csr(data, matrix.indices, matrix.indptr, matrix.shape)
     alike = V.ndim == 2 and V.dtype == matrix.dtype and V.dtype in (np.float32, np.float64)
     if not alike or V.shape[1] < 2 or not worth_compiling(compiled, matrix.nnz * V.shape[1]):
-        product: Floats = matrix @ V
-        return product
+        return matrix @ V
     V = _as_factor(V)
     out = np.empty((matrix.shape[0], V.shape[1]), dtype=V.dtype)
     work, arrays = matrix.nnz * V.shape[1], _csr_arrays(matrix)

@@ -58,11 +58,9 @@ def host(array: Any) -> NDArray[Any]:
     if isinstance(array, np.ndarray):
         return array
     if isinstance(array, Blocks):
-        rows: NDArray[Any] = backend(array).gathered(array)
-        return rows
+        return backend(array).gathered(array)
     if type(array).__module__.split(".")[0] == "torch":
-        found: NDArray[Any] = backend(array).host(array)
-        return found
+        return backend(array).host(array)
     return np.asarray(array)
 
 
@@ -185,8 +183,7 @@ def numbers(*scalars: Any) -> list[float]:
     """One-element arrays as Python floats, in a single transfer from a device."""
     if isinstance(scalars[0], _NUMPY):
         return [float(scalar) for scalar in scalars]
-    found: list[float] = host(namespace(*scalars).stack(scalars)).tolist()
-    return found
+    return host(namespace(*scalars).stack(scalars)).tolist()
 
 
 def recorded(function: Any, place: Place) -> Any:
@@ -264,8 +261,7 @@ class Place:
         """Free memory in bytes."""
         if self.is_host:
             return cpu.free_memory()
-        found: float = importlib.import_module("gramian.arrays.torch").free_memory(self.device)
-        return found
+        return importlib.import_module("gramian.arrays.torch").free_memory(self.device)
 
     def zeros(self, shape: tuple[int, ...]) -> Any:
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.device)

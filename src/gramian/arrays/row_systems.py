@@ -91,8 +91,7 @@ def _plain(met: Any, base: Array, places: Any, W: Array) -> Callable[[Floats], F
     def solve(R: Floats) -> Floats:
         along = sign * np.einsum("ac,ac->a", W, R[rows])
         beside = csr(along, np.arange(rows.size, dtype=np.int32), places, (n, rows.size)) @ W
-        found: Floats = (own * R + beside).astype(W.dtype, copy=False)
-        return found
+        return (own * R + beside).astype(W.dtype, copy=False)
 
     return solve
 

@@ -373,8 +373,7 @@ def column_sums(X: Any, *, squares: bool) -> Array:
             sums[block, 1] = np.ravel(np.asarray(powers.sum(axis=0)))
 
     in_blocks(add, X)
-    found: Array = sums.sum(axis=0)
-    return found
+    return sums.sum(axis=0)
 
 
 def row_squares(X: Any) -> Array:

@@ -20,8 +20,7 @@ def register(**functions: Callable[..., Any]) -> None:
 
 def report(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
     """Write the HTML page of a result or an estimator; returns its path."""
-    page: Path = _functions["report"](thing, path, X, y)
-    return page
+    return _functions["report"](thing, path, X, y)
 
 
 def save(estimator: Any, path: str | Path) -> None:

@@ -435,8 +435,7 @@ def _state(value: Any) -> Mapping[str, Any]:
         return {"name": value.name}
     if is_dataclass(value) and not hasattr(value, "_to_store"):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    state: Mapping[str, Any] = value._to_store()
-    return state
+    return value._to_store()
 
 
 class Reading:

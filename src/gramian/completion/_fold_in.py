@@ -88,8 +88,7 @@ class Updating(Recommender):
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Complete the matrix and return the factors of its rows."""
         fitted: Any = self
-        found: Array = fitted.fit(X).transform(X)
-        return found
+        return fitted.fit(X).transform(X)
 
     def _folded(self, R: sp.csr_array) -> Factorization:
         """The matrix of rows with these entries."""

@@ -105,8 +105,7 @@ class Margins:
     @property
     def thresholds(self) -> Array:
         """θ + δ, in order."""
-        found: Array = np.maximum.accumulate(self.theta + self.delta)
-        return found
+        return np.maximum.accumulate(self.theta + self.delta)
 
     def settle(self, z: Array) -> None:
         """Minimize the upper bound at products z over each δ_k, in place."""

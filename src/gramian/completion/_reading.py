@@ -412,8 +412,7 @@ class Scaling:
     def __call__(self, features: Array, weight: float) -> Array:
         """Standardized features, the sum of whose squares in a row is `weight` on average."""
         live = max(int(np.isfinite(self.sizes).sum()), 1)
-        found: Array = (features - self.means) / self.sizes * np.sqrt(weight / live)
-        return found
+        return (features - self.means) / self.sizes * np.sqrt(weight / live)
 
 
 def read_features(features: Any, name: str) -> tuple[Ids, Array]:

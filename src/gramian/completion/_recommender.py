@@ -140,8 +140,7 @@ class Ranking:
         """nDCG@k of each row of `asked`."""
         discount = 1.0 / np.log2(np.arange(2, self.k + 2))
         most = np.cumsum(discount)[np.minimum(self.relevant, self.k) - 1]
-        found: Array = self.hits @ discount / most
-        return found
+        return self.hits @ discount / most
 
     def scores(self, columns: int) -> dict[str, float]:
         """The scores that `evaluate` returns, NaN where no row has a relevant column."""

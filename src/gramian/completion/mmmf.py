@@ -97,8 +97,7 @@ class MMMF(Completion):
 
     def decision_function(self, pairs: Any) -> Array:
         """The scores of pairs; the thresholds divide them into levels."""
-        scores: Array = super().predict(pairs)
-        return scores
+        return super().predict(pairs)
 
     def _rated(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> Array:
         return self._levels(self._factorization.values(i, j))
@@ -106,8 +105,7 @@ class MMMF(Completion):
     def _levels(self, scores: Array) -> NDArray[Any]:
         """The levels of scores."""
         thresholds = getattr(self, "thresholds_", self._midway())  # not in older model files
-        found: NDArray[Any] = self.classes_[np.searchsorted(thresholds, scores)]
-        return found
+        return self.classes_[np.searchsorted(thresholds, scores)]
 
     def _midway(self) -> Array:
         return midway(self.classes_.size)

@@ -95,8 +95,7 @@ def _lengths(L: Array) -> Array:
     largest = float(np.max(squares, initial=0.0))
     if not 0 < largest < np.inf:
         return np.ones(squares.size)
-    lengths: Array = np.sqrt(np.maximum(squares, MIN_DIAGONAL_RATIO * largest))
-    return lengths
+    return np.sqrt(np.maximum(squares, MIN_DIAGONAL_RATIO * largest))
 
 
 def _entries(sizes: list[int]) -> int:

@@ -76,8 +76,7 @@ class ScaledProgram:
 
     def of(self, M: Array) -> Array:
         """𝒜(M)."""
-        image: Array = self.A @ M.ravel()
-        return image
+        return self.A @ M.ravel()
 
     def adjoint(self, y: Array) -> Array:
         """𝒜*(y)."""
@@ -126,8 +125,7 @@ class DualIterate:
     def positive(self) -> Array:
         """W₊."""
         kept = slice(self.below, None)
-        M: Array = (self.vectors[:, kept] * self.values[kept]) @ self.vectors[:, kept].T
-        return M
+        return (self.vectors[:, kept] * self.values[kept]) @ self.vectors[:, kept].T
 
     @cached_property
     def p(self) -> Array:

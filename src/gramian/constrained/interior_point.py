@@ -310,8 +310,7 @@ class Iteration:
     @cached_property
     def R(self) -> Array:
         """R of Ãᵀ = QR."""
-        found: Array = scipy.linalg.qr(self.A.T, mode="r")[0][: self.b.size]
-        return found
+        return scipy.linalg.qr(self.A.T, mode="r")[0][: self.b.size]
 
     def solved(self, right: Array) -> Array:
         """(ÃÃᵀ)⁻¹ times a vector, with two iterative refinements."""

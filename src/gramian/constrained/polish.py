@@ -84,8 +84,7 @@ def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Arr
         dtype=float,
     )
     found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=MAX_STEP_PRODUCTS)[0]
-    change: Array = found.reshape(L.shape)
-    return change
+    return found.reshape(L.shape)
 
 
 def _direct(model: Model) -> bool:
@@ -119,8 +118,7 @@ def _direct_change(model: Model, L: Array, off: Array) -> Array:
     live_values = values > 4 * np.finfo(float).eps * kept.size * scale
     inverse = np.where(live_values, 1.0 / np.where(live_values, values, 1.0), 0.0)
     w = vectors @ (inverse * (vectors.T @ off[kept]))
-    change: Array = (J.T @ w).reshape(L.shape)
-    return change
+    return (J.T @ w).reshape(L.shape)
 
 
 def _derivative(model: Model, L: Array, kept: Any) -> Any:

@@ -94,8 +94,7 @@ def splitting(
 def _normal_equations(A: sp.csr_array, free: Array) -> Callable[[Array], Array]:
     """(𝒜𝒜* + the diagonal of the additional variables)⁻¹, with a ridge for dependent rows."""
     system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + ROUNDING)
-    factorised: Callable[[Array], Array] = splu(sp.csc_array(system)).solve
-    return factorised
+    return splu(sp.csc_array(system)).solve
 
 
 def _projected(V: Array, model: Model) -> tuple[Array, Array, Array]:

@@ -154,5 +154,4 @@ class _Path:
 def _null_space(G: Array) -> Array:
     """Vectors of the smallest eigenvalues: edges whose squares u_eu_eᵀ add up to 0."""
     values, vectors = np.linalg.eigh(G)
-    found: Array = vectors[:, values <= MIN_EIGENVALUE_RATIO * values[-1]]
-    return found
+    return vectors[:, values <= MIN_EIGENVALUE_RATIO * values[-1]]

@@ -162,14 +162,12 @@ class Eliminated:
     def falling(self) -> Array:
         """−φ minus its projection on the range of Hᵀ: Hf = 0, and φ·f < 0 if it is not 0."""
         H, phi = self.form.H.toarray(), self.form.free_cost
-        found: Array = H.T @ np.linalg.lstsq(H.T, phi, rcond=None)[0] - phi
-        return found
+        return H.T @ np.linalg.lstsq(H.T, phi, rcond=None)[0] - phi
 
     def _solved(self, right: Array) -> Array:
         if not self.form.H.shape[1]:
             return np.zeros(0)
-        found: Array = np.linalg.lstsq(self.form.H.toarray(), right, rcond=None)[0]
-        return found
+        return np.linalg.lstsq(self.form.H.toarray(), right, rcond=None)[0]
 
 
 def _tidy(values: Array, largest: float) -> Array:
@@ -220,5 +218,4 @@ class VariableBlocks:
     def vector(self, factor: Array) -> Array:
         """v of M = LLᵀ."""
         i, j, scale = self.places()
-        found: Array = scale * np.einsum("er,er->e", factor[i], factor[j])
-        return found
+        return scale * np.einsum("er,er->e", factor[i], factor[j])

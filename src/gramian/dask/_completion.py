@@ -163,8 +163,7 @@ class RatedSquares(SquaredWithOffsets):
     def sums_left(self, z: Any, fitted: Sides | None = None) -> Sides:
         if fitted is None:
             return self._sum(SquaredWithOffsets.sums_left, None, z)[1]
-        sums: Sides = self._looked.get(z, lambda z: self._sum(_looked, fitted, z))[1]
-        return sums
+        return self._looked.get(z, lambda z: self._sum(_looked, fitted, z))[1]
 
     def slopes(self, z: Any, fitted: Sides) -> Any:
         kept = self.cluster.keep(self._tasks(SquaredWithOffsets.slopes, fitted, z))
@@ -177,8 +176,7 @@ class RatedSquares(SquaredWithOffsets):
     def linked(self, side: int, values: Array) -> Array:
         empty = np.zeros(self.shape[side])
         given = (empty, values) if side == 0 else (values, empty)
-        found: Array = self._sum(_linked, given)[1][side]
-        return found
+        return self._sum(_linked, given)[1][side]
 
     @property
     def masses(self) -> Sides:
@@ -235,8 +233,7 @@ class _RatedOffsets(EliminatedOffsets):
         """NᵀD⁻¹N c in one round."""
         cluster, blocks = self.loss.cluster, self.loss.rated.users.blocks
         there = cluster.shared("offsets", own)
-        found: Array = cluster.sum("offsets", _coupled, blocks, self.loss.ridge, there)
-        return found
+        return cluster.sum("offsets", _coupled, blocks, self.loss.ridge, there)
 
 
 class RatedMatrix:
@@ -272,8 +269,7 @@ class RatedMatrix:
         if "gram" in vars(self):
             return self.gram @ V
         there = self.cluster.shared("vectors", np.ascontiguousarray(V))
-        found: Array = self.cluster.sum("product", _gram_times, self.kept, there)
-        return found
+        return self.cluster.sum("product", _gram_times, self.kept, there)
 
     @property
     def forming(self) -> float:

@@ -136,8 +136,7 @@ class Sharded(Objective[ShardImage]):
         bends = self.cluster.keep(self.cluster.each("hessian", _bend, self.parts, X))
 
         def product(D: Array) -> Array:
-            found: Array = self._sum("curvature", _bent, D, parts=bends).second
-            return found
+            return self._sum("curvature", _bent, D, parts=bends).second
 
         return product
 
@@ -178,8 +177,7 @@ class Sharded(Objective[ShardImage]):
 
     def _look(self, image: ShardImage, *, whole: bool) -> Terms:
         size = 8.0 * self.order**2 if whole else 0.0
-        found: Terms = self._sum("gradient", partial(_look, whole), image.X, image.Y, size=size)
-        return found
+        return self._sum("gradient", partial(_look, whole), image.X, image.Y, size=size)
 
     def _sum(
         self, name: str, function: Any, *factors: Array | None, parts: Any = None, join: Any = None,
@@ -239,8 +237,7 @@ def placed(part: Objective, device: Any) -> Objective:
     """The part on a device of its worker, with rows of data on the host if it has no room."""
     if device in (None, "cpu"):
         return part
-    found: Objective = moved(part, place_for(Problem(part), device))
-    return found
+    return moved(part, place_for(Problem(part), device))
 
 
 def _shape(part: Objective) -> tuple[Any, ...]:

@@ -221,14 +221,12 @@ def _shares_below(values: Array, others: Array) -> Array:
     ranked = np.sort(others)
     below = np.searchsorted(ranked, values, side="left")
     up_to = np.searchsorted(ranked, values, side="right")
-    shares: Array = 0.5 * (below + up_to) / max(1, others.size)
-    return shares
+    return 0.5 * (below + up_to) / max(1, others.size)
 
 
 def _errors(losses: Sequence[Array]) -> Array:
     """The mean loss of each candidate over a kind of items, averaged over the kinds."""
-    errors: Array = np.mean([np.mean(part, axis=1) for part in losses], axis=0)
-    return errors
+    return np.mean([np.mean(part, axis=1) for part in losses], axis=0)
 
 
 def difference(losses: Sequence[Array], one: int, other: int) -> tuple[float, float]:

@@ -251,8 +251,7 @@ def turned_to(points: Array, target: Array) -> Array:
     """Centred points, rotated or reflected to match the target (orthogonal Procrustes)."""
     points, target = (flat(p) - flat(p).mean(axis=0) for p in (points, target))
     left, _, right = np.linalg.svd(points.T @ target)
-    turned: Array = points @ (left @ right)
-    return turned
+    return points @ (left @ right)
 
 
 @contextmanager

@@ -131,15 +131,13 @@ class LinkedKernel(
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **links: Any) -> Array:
         """Learn the kernel and return its factor, one row per sample."""
-        factor: Array = self.fit(X, y, **links).kernel_factor_
-        return factor
+        return self.fit(X, y, **links).kernel_factor_
 
     def fit_predict(self, X: Any, y: ArrayLike | None = None, **links: Any) -> NDArray[np.integer]:
         """Learn the kernel and return the clusters of the samples."""
         if self.n_clusters is None and y is None:
             raise ValueError(NO_CLUSTERS)
-        labels: NDArray[np.integer] = self.fit(X, y, **links).labels_
-        return labels
+        return self.fit(X, y, **links).labels_
 
     def add_links(
         self,

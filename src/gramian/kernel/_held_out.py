@@ -199,5 +199,4 @@ def _linked_squares(rows: Array, pairs: NDArray[np.integer]) -> Array:
 
 def unit_rows(factor: Any) -> Array:
     """Rows of norm 1; a factor without columns, as after a time limit, is returned unchanged."""
-    scaled: Array = normalize(factor) if factor.shape[1] else factor
-    return scaled
+    return normalize(factor) if factor.shape[1] else factor

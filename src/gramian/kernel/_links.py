@@ -64,8 +64,7 @@ class Links:
     @cached_property
     def groups(self) -> Pairs:
         """The groups of samples joined by must-links, one number per group."""
-        found: Pairs = connected_components(_graph(self.must, self.n), directed=False)[1]
-        return found
+        return connected_components(_graph(self.must, self.n), directed=False)[1]
 
     def apart(self, most: int) -> Pairs:
         """Up to `most` samples that cannot-links separate pairwise, found by a greedy search.

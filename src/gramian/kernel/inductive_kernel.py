@@ -156,8 +156,7 @@ class InductiveKernel(
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         values = kernel_values(self.kernel, self.kernel_params_, X, self.X_fit_)
-        found: Array = values @ self.dual_components_
-        return found
+        return values @ self.dual_components_
 
     def kernel_of(self, X: Any, Z: Any = None) -> Array:
         """The learned kernel of the rows of X with those of Z (default X)."""

@@ -134,8 +134,7 @@ class LeastSquares:
 def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
     """The loss as a sum of squares in the given precision, None if it is not one."""
     method = getattr(loss, "least_squares", None)
-    found: LeastSquares | None = None if method is None else method(dtype)
-    return found
+    return None if method is None else method(dtype)
 
 
 class DiagonalHessian(Loss):

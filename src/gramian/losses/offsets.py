@@ -163,8 +163,7 @@ class SquaredWithOffsets(Loss, Placed):
         def slope(part: slice) -> Array:
             return -self._scale(part) * self._weighted(self._left(z, part, fitted), part)
 
-        found: Array = assembled(slope, self._parts(), z)
-        return found
+        return assembled(slope, self._parts(), z)
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ sHsd, where H subtracts the optimal offsets of a vector."""
@@ -182,8 +181,7 @@ class SquaredWithOffsets(Loss, Placed):
                 e *= along(self._scale(part), d)
                 return self._weighted(e, part)
 
-            found: Array = assembled(bent, self._parts(), d)
-            return found
+            return assembled(bent, self._parts(), d)
 
         return product
 

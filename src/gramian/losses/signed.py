@@ -49,8 +49,7 @@ class Signed:
     def drift(self, z: Array) -> Array:
         """The drift of a softened loss."""
         loss: Any = self.loss
-        found: Array = self.signs * loss.drift(self.signs * z)
-        return found
+        return self.signs * loss.drift(self.signs * z)
 
     def recession(self, z: Array, noise: Array) -> float:
         return recession_of(self.loss, self.signs * z, namespace(z).abs(self.signs) * noise)

@@ -79,13 +79,11 @@ class WithThresholds(Loss):
 
     def _each(self, delta: Array) -> Array:
         """Sδ."""
-        every: Array = backend(delta).taken(delta, self.groups) / self.scale
-        return every
+        return backend(delta).taken(delta, self.groups) / self.scale
 
     def _sums(self, w: Array) -> Array:
         """Sᵀw."""
-        totals: Array = backend(w).group_sums(self.groups, w / self.scale, self.count)
-        return totals
+        return backend(w).group_sums(self.groups, w / self.scale, self.count)
 
     def _slope(self, z: Array, delta: Array) -> Array:
         return self.ridge * delta - self._sums(self.loss.gradient(self._moved(z, delta)))

@@ -176,8 +176,7 @@ class Copies:
 
     def summed(self, side: Array) -> Array:
         """Centred side information of the rows, summed over each group."""
-        total: Array = self.merge.membership.T @ (side - side.mean(axis=0))
-        return total
+        return self.merge.membership.T @ (side - side.mean(axis=0))
 
     def joined(self, graph: Graph) -> Graph:
         """The graph of all rows: that of the distinct ones, with edges of length 0 to copies."""

@@ -56,8 +56,7 @@ class ColoredMVU(MVU):
             )
         X = self._samples(X)
         check_consistent_length(X, y)
-        fitted: ColoredMVU = self._fit(X, side_information(y))
-        return fitted
+        return self._fit(X, side_information(y))
 
 
 def side_information(y: Any) -> Array:

@@ -178,8 +178,7 @@ class NeighborLayout(Unfolding):
         X = self._samples(X)
         side = None if y is None else _one_hot(y, X.shape[0])
         self.normalized_ = self.metric == "euclidean" and hub_of_counts(X, self.n_neighbors)
-        fitted: NeighborLayout = self._fit(normalize(X) if self.normalized_ else X, side)
-        return fitted
+        return self._fit(normalize(X) if self.normalized_ else X, side)
 
     def _joined_by(self, X: Any) -> str:
         """Only ρ tr M holds the components of a given graph together."""
@@ -350,8 +349,7 @@ def _majority(side: Array) -> Indices:
 def _known(classes: Indices, pairs: Indices, *, same: bool) -> NDArray[np.bool_]:
     """The pairs whose classes are both known, and equal or different."""
     i, j = classes[pairs].T
-    found: NDArray[np.bool_] = (i >= 0) & (j >= 0) & ((i == j) == same)
-    return found
+    return (i >= 0) & (j >= 0) & ((i == j) == same)
 
 
 def random_pairs(n: int, rng: np.random.Generator) -> Indices:

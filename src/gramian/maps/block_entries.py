@@ -54,8 +54,7 @@ class BlockEntries(LinearMap):
     def matrix(self, w: Floats) -> sparse.csr_array:
         """G, sharing the index arrays of the map."""
         w = self._summed(w)
-        found: sparse.csr_array = backend(w).csr(w, self.cols, self._starts, self.shape)
-        return found
+        return backend(w).csr(w, self.cols, self._starts, self.shape)
 
     def _summed(self, w: Floats) -> Floats:
         """The weight of each entry."""
@@ -130,20 +129,17 @@ class BlockEntries(LinearMap):
 
     @cached_property
     def _starts(self) -> cpu.Indices:
-        found: cpu.Indices = backend(self.rows).starts(self.rows, self.shape[0])
-        return found
+        return backend(self.rows).starts(self.rows, self.shape[0])
 
     @cached_property
     def _pattern(self) -> tuple[Any, Any, Any]:
         """Gᵀ's row starts, its column indices, and the index of each entry."""
-        found: tuple[Any, Any, Any] = backend(self.cols).turned(self._starts, self.cols, self.shape)
-        return found
+        return backend(self.cols).turned(self._starts, self.cols, self.shape)
 
     def _turned(self, w: Floats) -> sparse.csr_array:
         (starts, indices, entry), library = self._pattern, backend(w)
         values = library.taken(self._summed(w), entry)
-        found: sparse.csr_array = library.csr(values, indices, starts, self.shape[::-1])
-        return found
+        return library.csr(values, indices, starts, self.shape[::-1])
 
 
 class RepeatedEntries(BlockEntries):
@@ -174,8 +170,7 @@ class RepeatedEntries(BlockEntries):
     def _repeated(self, z: Floats) -> Floats:
         xp, count = namespace(z), z.shape[0]
         lines = xp.broadcast_to(z[:, None, ...], (count, self.repeat, *z.shape[1:]))
-        every: Floats = xp.reshape(lines, (self.size, *z.shape[1:]))
-        return every
+        return xp.reshape(lines, (self.size, *z.shape[1:]))
 
     def _summed(self, w: Floats) -> Floats:
         """The sums of the weights of each entry, rounded once, as the proof of λ_min requires.

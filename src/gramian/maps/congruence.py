@@ -59,8 +59,7 @@ class Transformed(LinearMap):
     def seen(self, L: Floats) -> Floats:
         """XL."""
         check_factors(self.order, L)
-        product: Floats = self.X @ L
-        return product
+        return self.X @ L
 
     def of_seen(self, seen: Floats, other: Floats) -> NDArray[np.float64]:
         """ℬ(½ (XU (XV)ᵀ + XV (XU)ᵀ)) from XU and XV."""
@@ -102,8 +101,7 @@ class Congruence(Transformed):
 
     def _back(self, Y: Floats) -> Floats:
         """XᵀY, as (YᵀX)ᵀ for a row-major X, which takes half of the time for few columns."""
-        product: Floats = (Y.T @ self.X).T if isinstance(self.X, np.ndarray) else self.X.T @ Y
-        return product
+        return (Y.T @ self.X).T if isinstance(self.X, np.ndarray) else self.X.T @ Y
 
     @property
     def apart(self) -> dict[tuple[int, ...], int]:

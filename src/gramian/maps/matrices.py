@@ -48,8 +48,7 @@ class Squares(LinearMap):
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         check_weights(self.size, w)
         check_factors(self.order, V)
-        product: Floats = (self.vectors * w) @ (self.vectors.T @ V)
-        return product
+        return (self.vectors * w) @ (self.vectors.T @ V)
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         check_matrix(self.order, M)

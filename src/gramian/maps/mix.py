@@ -80,8 +80,7 @@ class Mix(LinearMap):
 
     def _by_sizes(self, base_values: Floats) -> NDArray[np.float64]:
         """|W| times values of ℬ."""
-        mixed: NDArray[np.float64] = abs(self.weights) @ base_values
-        return mixed
+        return abs(self.weights) @ base_values
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """ℬ*(Wᵀ w) V."""
@@ -115,13 +114,11 @@ class Mix(LinearMap):
         return self._mixed(self.base.of_matrix(M))
 
     def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
-        mixed: NDArray[np.float64] = self.weights @ base_values
-        return mixed
+        return self.weights @ base_values
 
     def _shared(self, w: Floats) -> NDArray[np.float64]:
         """Wᵀw."""
-        shared: NDArray[np.float64] = self._turned @ w
-        return shared
+        return self._turned @ w
 
 
 class Differences(Mix):

@@ -56,8 +56,7 @@ class PairMap(LinearMap):
     @cached_property
     def pattern(self) -> cpu.Pattern:
         """The sparsity pattern of 𝒜*(w), built at the first adjoint."""
-        found: cpu.Pattern = backend(self.rows).pattern(self.rows, self.cols, self.order)
-        return found
+        return backend(self.rows).pattern(self.rows, self.cols, self.order)
 
     @abstractmethod
     def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
@@ -199,8 +198,7 @@ class Entries(PairMap):
         xp = namespace(w)
         one = self.place.put(np.ones((self.order, 1)))
         own = xp.where(self._own, w, 0.0 * w)
-        found: NDArray[np.float64] = backend(one).scatter_entries(own, one, self.pattern)[:, 0]
-        return found
+        return backend(one).scatter_entries(own, one, self.pattern)[:, 0]
 
     @property
     def _own(self) -> NDArray[np.bool_]:

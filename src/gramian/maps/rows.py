@@ -53,8 +53,7 @@ class Rows:
     @property
     def diagonal(self) -> NDArray[np.bool_]:
         """Mask of the columns of diagonal entries."""
-        on: NDArray[np.bool_] = self.places % (self.order + 1) == 0
-        return on
+        return self.places % (self.order + 1) == 0
 
 
 def rows_of(map: LinearMap) -> Rows | None:

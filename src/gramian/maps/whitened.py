@@ -130,8 +130,7 @@ class _Triangle:
         """CᵀPL."""
         Z = namespace(L).empty_like(L)
         Z[self.rows] = L
-        product: Floats = self.C.T @ Z
-        return product
+        return self.C.T @ Z
 
 
 class DenseRoot(Placed):
@@ -169,13 +168,11 @@ class DenseRoot(Placed):
 
     def transposed(self, V: Floats) -> Floats:
         """RᵀV."""
-        product: Floats = self.inverse @ V[1:]
-        return product
+        return self.inverse @ V[1:]
 
     def coordinates(self, L: Floats) -> Floats:
         """Y with RY = L minus its first row."""
-        coordinates: Floats = self.C.T @ (L[1:] - L[0])
-        return coordinates
+        return self.C.T @ (L[1:] - L[0])
 
 
 def sparse_root(
@@ -279,8 +276,7 @@ class WhitenedDistances(Transformed):
 
     def _back(self, Y: Floats) -> Floats:
         """RᵀY."""
-        product: Floats = self.root.transposed(Y)
-        return product
+        return self.root.transposed(Y)
 
     def form_vectors(self) -> sp.csr_array:
         """e_i − e_j for every edge, without the first point, which is at 0."""

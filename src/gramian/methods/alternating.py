@@ -148,5 +148,4 @@ class Sweeps:
             return None
         gram, right = products[:, :-1] / size, products[:, -1] / size
         gram[np.diag_indices_from(gram)] += self.damping
-        weights: Array = np.linalg.solve(gram, right)
-        return weights
+        return np.linalg.solve(gram, right)

@@ -100,8 +100,7 @@ class Barrier:
     def _sum(self, w: Array) -> Array:
         """Σ_e w_e u_eu_eᵀ."""
         U = self.forms.U
-        found: Array = (U.T @ sp.diags_array(w) @ U).toarray() if sp.issparse(U) else (U.T * w) @ U
-        return found
+        return (U.T @ sp.diags_array(w) @ U).toarray() if sp.issparse(U) else (U.T * w) @ U
 
 
 def _factored(G: Array) -> tuple[Array, bool]:

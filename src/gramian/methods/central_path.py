@@ -205,8 +205,7 @@ class _Newton:
     def _solved(self, right: Array) -> Array:
         """(H + μI)⁻¹ times the right-hand side."""
         if self.root is None:
-            found: Array = scipy.linalg.cho_solve(self.factor, right, check_finite=False)
-            return found
+            return scipy.linalg.cho_solve(self.factor, right, check_finite=False)
         bent = self.Q.T @ right
         flat = right - self.Q @ bent
         flat -= self.Q @ (self.Q.T @ flat)
@@ -214,8 +213,7 @@ class _Newton:
         return flat / self.mu + self.Q @ inner
 
     def _hessian(self, d: Array) -> Array:
-        product: Array = self.H @ d if self.root is None else self.root.T @ (self.root @ d)
-        return product
+        return self.H @ d if self.root is None else self.root.T @ (self.root @ d)
 
 
 def _line_minimum(f: Callable[[float], float], most: float) -> float:

@@ -166,8 +166,7 @@ def _orthonormal_there(columns: Array) -> Array:
     values, turn = eigh(host(columns.T @ columns))
     live = values > 1e-13 * values[-1]
     turned = columns @ beside(columns, (turn[:, live] / np.sqrt(values[live]))[:, ::-1])
-    found: Array = namespace(columns).linalg.qr(turned)[0]
-    return found
+    return namespace(columns).linalg.qr(turned)[0]
 
 
 def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, float]:

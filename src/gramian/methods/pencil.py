@@ -152,13 +152,11 @@ def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> t
 
 def _image(form: Any, V: Array) -> Array:
     """PV."""
-    found: Array = V if form.unit is None else form.unit @ V
-    return found
+    return V if form.unit is None else form.unit @ V
 
 
 def _orthonormal(V: Array, form: Any) -> Array:
     """Columns with the span of V, orthonormal in the inner product of P."""
     gram = host(V.T @ _image(form, V))
     values, turn = eigh(0.5 * (gram + gram.T))
-    found: Array = V @ beside(V, turn / np.sqrt(np.maximum(values, 1e-14 * values[-1])))
-    return found
+    return V @ beside(V, turn / np.sqrt(np.maximum(values, 1e-14 * values[-1])))

@@ -125,8 +125,7 @@ class Quick:
         self.history, self.watch = History(), None
         self.sweep(halves, state, count)
         self.history, self.watch = history, watch
-        factor: Array = halves.factor(state)
-        return factor
+        return halves.factor(state)
 
     def result(
         self, problem: Problem, factor: Array, ahead: Array | None = None, **limits: Any

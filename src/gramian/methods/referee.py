@@ -239,8 +239,7 @@ class Referee:
         gained = self.best.value - value
         if not (np.isfinite(value) and beta > 0 and gained > 1e-12 * abs(self.best.value)):
             return None
-        further: Array = blend.take(alpha, beta).factor
-        return further
+        return blend.take(alpha, beta).factor
 
     def _unbounded(self) -> Status | None:
         """UNBOUNDED if a ray is found along which F is unbounded below."""

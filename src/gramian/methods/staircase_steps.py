@@ -138,5 +138,4 @@ class _Preconditioner:
         L = image.factor
         if self.factor is None or norm(L - self.factor) > MAX_FACTOR_CHANGE * norm(L):
             self.near, self.factor = row_preconditioner(self.objective, image), L
-        found: Array = gradient if self.near is None else self.near(gradient)
-        return found
+        return gradient if self.near is None else self.near(gradient)

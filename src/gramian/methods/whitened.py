@@ -36,7 +36,6 @@ from gramian.methods.staircase import staircase
 from gramian.methods.whitened_bounds import MeanImage, Placing, WhitenedBounds
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
-from gramian.result import Status
 
 SPARE_COLUMNS = 24
 """Columns at the start and throughout: more than most optima have. With only the columns that are
@@ -84,8 +83,7 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
         try:
             step = next(run)
         except StopIteration as end:
-            status: Status = end.value
-            return status
+            return end.value
         yield placed(step, white)
 
 

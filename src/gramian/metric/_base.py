@@ -411,8 +411,7 @@ class MetricLearner(
                 f"{type(self).__name__} has no importances of features in a kernel's feature space"
             )
         squares = np.sum(self.components_**2, axis=0)
-        shares: Array = squares / max(float(squares.sum()), 1e-300)
-        return shares
+        return squares / max(float(squares.sum()), 1e-300)
 
     def plot(self, X: Any, y: Any = None) -> Any:
         """Draw samples before and after, in two directions each, and the share of each feature.
@@ -462,8 +461,7 @@ def principal_columns(factor: Array, scatter_factor: Array, there: Place = HOST)
     """L rotated so that LᵀGL is diagonal and decreasing, given L and GL; LLᵀ stays the same."""
     scatter = factor.T @ scatter_factor
     _, vectors = eigh(0.5 * (scatter + scatter.T), there)
-    turned: Array = factor @ vectors[:, ::-1]
-    return turned
+    return factor @ vectors[:, ::-1]
 
 
 def _reproducible(rows: Array, idle: NDArray[np.bool_]) -> Array:

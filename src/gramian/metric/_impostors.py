@@ -289,6 +289,5 @@ class Standing:
 def _places(marks: Any) -> tuple[Any, Any]:
     """Rows and columns of a mask; NumPy finds them ten times as fast along one axis."""
     if not isinstance(marks, np.ndarray):
-        found: tuple[Any, Any] = namespace(marks).nonzero(marks)
-        return found
+        return namespace(marks).nonzero(marks)
     return np.divmod(np.flatnonzero(marks), marks.shape[1])

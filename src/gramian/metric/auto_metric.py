@@ -152,8 +152,7 @@ class AutoMetric(MetricLearner):
         rows = frequent(classes)
         if not (isinstance(learner, ClassCollapse) or rows.all()):
             X, y = X[rows], y[rows]
-        fitted: MetricLearner = learner.fit(X, y)
-        return fitted
+        return learner.fit(X, y)
 
     def _candidate(self, kind: Any, **changes: Any) -> Any:
         names = ("n_components", "solver", "tol", "max_iter", "random_state", "device")

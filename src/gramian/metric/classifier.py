@@ -119,14 +119,12 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
     @property
     def result_(self) -> Result:
         """The result of the solve of the metric."""
-        result: Result = self.metric_.result_
-        return result
+        return self.metric_.result_
 
     @property
     def certificate_(self) -> Certificate:
         """A bound on the distance of the metric from the optimum."""
-        certificate: Certificate = self.metric_.certificate_
-        return certificate
+        return self.metric_.certificate_
 
     def _mapped(self, X: Any) -> Any:
         """The samples mapped by the metric."""

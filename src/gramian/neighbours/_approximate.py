@@ -70,8 +70,7 @@ def _candidates(faiss: Any, X: Any, queries: Any, count: int) -> Indices:
     index.add(points)
     index.nprobe = CELLS_PER_QUERY
     asked = points if queries is X else project(queries)
-    found: Indices = index.search(asked, min(count, n))[1]
-    return found
+    return index.search(asked, min(count, n))[1]
 
 
 def _projection(X: Any) -> Any:
@@ -103,8 +102,7 @@ def _recall(
 def _exactly(
     backend: Any, X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], some: Indices
 ) -> tuple[Indices, Array]:
-    few: tuple[Indices, Array] = backend.search(X, queries[some], k, (marks[0], marks[1][some]))
-    return few
+    return backend.search(X, queries[some], k, (marks[0], marks[1][some]))
 
 
 def _faiss() -> Any:

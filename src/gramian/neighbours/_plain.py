@@ -187,8 +187,7 @@ def _first(row: Indices, column: Indices, exact: Array, k: int) -> Indices:
     """The indices of the k nearest candidates of each query, ties broken by the smaller index."""
     order = np.lexsort((column, exact, row))
     first = np.searchsorted(row[order], np.arange(row.max(initial=-1) + 1))
-    chosen: Indices = order[first[:, None] + np.arange(k)]
-    return chosen
+    return order[first[:, None] + np.arange(k)]
 
 
 def _bar(scores: Array, k: int) -> Array:

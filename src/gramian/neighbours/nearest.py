@@ -129,18 +129,16 @@ def _on_device(
         "search on the processor (device=None), or project the features first",
         free,
     )
-    found: tuple[Indices, Array] = import_module("gramian.arrays.torch").nearest(
+    return import_module("gramian.arrays.torch").nearest(
         X, queries, k, marks, there.device, int(min(free / each, 2**31)), alone=alone
     )
-    return found
 
 
 def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k nearest rows of X for each query, except those of equal marks, by brute force."""
     plain = _is_plain(X, queries)
     kernels: Any = _plain if plain else import_module("gramian.arrays.neighbours")
-    found: tuple[Indices, Array] = kernels.search(X, queries, k, marks)
-    return found
+    return kernels.search(X, queries, k, marks)
 
 
 def _alike(X: Any, queries: Any) -> tuple[Any, Any]:

@@ -272,8 +272,7 @@ def once(function: Callable[[Chosen], Result]) -> Callable[[Chosen], Result]:
         results = objective._results
         if name not in results:
             results[name] = function(objective)
-        found: Result = results[name]
-        return found
+        return results[name]
 
     return known
 
@@ -281,5 +280,4 @@ def once(function: Callable[[Chosen], Result]) -> Callable[[Chosen], Result]:
 def _scaled_columns(weights: Sequence[float], factors: Sequence[Array]) -> Array:
     """A factor of Σ w_k L_kL_kᵀ, without matrices of weight 0."""
     kept = [float(np.sqrt(w)) * L for w, L in zip(weights, factors, strict=True) if w > 0]
-    columns: Array = side_by_side(kept or [factors[0][:, :0]])
-    return columns
+    return side_by_side(kept or [factors[0][:, :0]])

@@ -56,8 +56,7 @@ def _common_null_space(objective: GramQuadratic) -> Array | None:
         return None if known is None else objective.place.put(known)
     both = objective.A.dense() / (a or 1.0) + objective.B.dense() / (b or 1.0)
     sizes, vectors = eigh(both)
-    null: Array = contiguous(vectors[:, sizes <= ROUNDING * objective.order])
-    return null
+    return contiguous(vectors[:, sizes <= ROUNDING * objective.order])
 
 
 def flattened(objective: Objective, V: Array) -> Array:
@@ -68,8 +67,7 @@ def flattened(objective: Objective, V: Array) -> Array:
     if not isinstance(objective, Composite):
         return V
     if not objective.place.is_host:
-        flat: Array = objective.place.put(flattened(at_home(objective), host(V)))
-        return flat
+        return objective.place.put(flattened(at_home(objective), host(V)))
     noise = np.full(objective.map.size, 1e-15 * float(np.sum(V * V)))
     for _ in range(FLATTENING):
         z = objective.map.bilinear(V, V)
@@ -91,8 +89,7 @@ def _least_change(objective: Composite, V: Array, off: Array) -> Array:
         dtype=float,
     )
     found = lsqr(system, off, atol=1e-14, btol=1e-14, iter_lim=LSQR)[0]
-    change: Array = found.reshape(V.shape)
-    return change
+    return found.reshape(V.shape)
 
 
 def row_preconditioner(objective: Objective, image: Any) -> Callable[[Array], Array] | None:

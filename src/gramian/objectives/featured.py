@@ -38,8 +38,7 @@ class Prior:
     def coefficients(self, P: Array) -> Array:
         """Φ, (d, r)."""
         right = self.features.T @ (self.weights[:, None] * P)
-        found: Array = scipy.linalg.cho_solve(self._factor, right)
-        return found
+        return scipy.linalg.cho_solve(self._factor, right)
 
 
 class Featured(Composite):
@@ -80,8 +79,7 @@ class Featured(Composite):
 
     def expanded(self, factor: Array) -> Array:
         """[P; Q] of a factor."""
-        found: Array = self.map.X @ factor  # type: ignore[attr-defined]
-        return found
+        return self.map.X @ factor  # type: ignore[attr-defined]
 
     def contracted(self, factor: Array) -> Array:
         """The factor of smallest trace with this [P; Q]."""
@@ -109,8 +107,7 @@ class FeaturedHalves(Halves):
     contracted: Any = None
 
     def factor(self, state: Array) -> Array:
-        found: Array = self.contracted(super().factor(state))
-        return found
+        return self.contracted(super().factor(state))
 
     def alone(self) -> Halves:
         return self

@@ -97,8 +97,7 @@ class RowFits:
         offsets = P[rows, -1] + Q[self.neighbour, -1]
         z *= 1.0 if self.scale is None else self.scale
         z += float(self.free) * offsets if self.roots is None else self.roots * offsets
-        found: Floats = (self.targets - z).astype(P.dtype)
-        return found
+        return (self.targets - z).astype(P.dtype)
 
     def _refit_plain(
         self, P: Floats, Q: Floats, penalty: Floats, stiffness: Floats, gram: Floats, steps: int
@@ -164,8 +163,7 @@ class StatesByRow:
         """Scale of the rows of random columns, uniform in the factor; None if it is 1."""
         if self.units is None:
             return None
-        found: Array = (1.0 / self.units).astype(self.dtype)
-        return found
+        return (1.0 / self.units).astype(self.dtype)
 
     def state(self, factor: Any) -> Any:
         """A new state [P b; Q c] with the optimal offsets."""
@@ -195,8 +193,7 @@ class StatesByRow:
         """
         if len(changes) == 1:
             return np.zeros((0, 1))
-        found: Array = summed(_products, *changes)
-        return found
+        return summed(_products, *changes)
 
     def mixture(self, points: Sequence[Any], weights: Array) -> Any:
         """The last point minus the weighted differences of consecutive points."""

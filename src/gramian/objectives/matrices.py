@@ -109,8 +109,7 @@ class Gram(Dense):
         self.root = root
 
     def __matmul__(self, V: Array) -> Array:
-        product: Array = self.root.T @ (self.root @ V)
-        return product
+        return self.root.T @ (self.root @ V)
 
     def square(self, L: Array) -> float:
         """‖RL‖² = ⟨RᵀR, LLᵀ⟩, at least 0."""
@@ -178,8 +177,7 @@ class SparsePlusLowRank(Placed):
             product = self.scale * V if product is None else product + self.scale * V
         if self.columns:
             product = product + (self.factor * self.weights) @ (self.factor.T @ V)
-        found: Array = product
-        return found
+        return product
 
     def dense(self) -> Array:
         total: Array = self.scale * eye(self.order, self.place)
@@ -357,8 +355,7 @@ class Operator(Placed):
 
     def __matmul__(self, V: Array) -> Array:
         """Product on the host, also if V is on a device."""
-        product: Array = place_of(V).put(self.operator @ host(V)) if size(V) else 0.0 * V
-        return product
+        return place_of(V).put(self.operator @ host(V)) if size(V) else 0.0 * V
 
     def dense(self) -> Array:
         return self @ eye(self.order, self.place)
@@ -373,8 +370,7 @@ def _proved_lower(matrix: Any, form: Any) -> float:
     """A proved lower bound on λ_min, −inf if no proof applies."""
 
     def dense() -> Array:
-        found: Array = matrix.toarray() if sp.issparse(matrix) else matrix
-        return found
+        return matrix.toarray() if sp.issparse(matrix) else matrix
 
     known = SymmetricOperator(matrix.shape[0], matrix.__matmul__, dense, lambda: form)
     found = lowest(known)

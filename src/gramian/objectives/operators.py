@@ -80,8 +80,7 @@ def seen_coordinates(map: LinearMap, C: Array) -> Array:
     stacked = np.vstack([scaled, linear / size]) if size > 0 else scaled
     _, sizes, turn = np.linalg.svd(stacked, full_matrices=False)
     seen = sizes > UNSEEN * max(stacked.shape) * sizes[0]
-    T: Array = turn[seen].T * sizes[seen] ** -power / lengths[:, None]
-    return T
+    return turn[seen].T * sizes[seen] ** -power / lengths[:, None]
 
 
 def _rows(map: LinearMap) -> tuple[Array, float]:
@@ -118,8 +117,7 @@ def dual_operator(objective: Composite, w: Array) -> SymmetricOperator:
         # A Krylov method multiplies by many vectors: use one sparse matrix for all of them.
         if not fused:
             fused.append(_vector_product(objective, w))
-        quick: Array = fused[0](V)
-        return quick
+        return fused[0](V)
 
     return SymmetricOperator(
         objective.order,

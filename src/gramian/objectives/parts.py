@@ -101,8 +101,7 @@ def connected_parts(rows: Any, cols: Any, order: int) -> Array:
     links = sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=(order, order))
     count, part = sp.csgraph.connected_components(links, directed=False)
     columns = (part[:, None] == np.arange(count)).astype(float)
-    found: Array = columns / np.sqrt(columns.sum(axis=0))
-    return found
+    return columns / np.sqrt(columns.sum(axis=0))
 
 
 def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:

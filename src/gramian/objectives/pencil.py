@@ -58,14 +58,12 @@ class WhitenedImage:
 
     @cached_property
     def CL(self) -> Array:
-        found: Array = self.root.transposed(self.pulled)
-        return found
+        return self.root.transposed(self.pulled)
 
     def slope(self, map: WhitenedDistances, w: Any) -> Array:
         """2Rᵀ(𝒜*(w) + C)RY."""
         along = map.distances.adjoint(w, self.places)
-        found: Array = self.root.transposed(2.0 * (along + self.pulled))
-        return found
+        return self.root.transposed(2.0 * (along + self.pulled))
 
 
 @dataclass(frozen=True)
@@ -218,8 +216,7 @@ def pencil_root(objective: Composite) -> PencilRoot | None:
 def pencil_weights(objective: Composite) -> Array:
     """s: equal weights, or the edge weights of whitened coordinates."""
     known = edge_weights(objective.loss) if isinstance(objective.map, PairDistances) else 1.0
-    weights: Array = objective.place.put(np.ones(objective.map.size) * known)
-    return weights
+    return objective.place.put(np.ones(objective.map.size) * known)
 
 
 def _sees_distances_only(map: Any) -> bool:

@@ -85,8 +85,7 @@ class CompositeRestriction:
         live = bends > 0
         if np.sum(live) >= theta.size:
             return None
-        root: Array = np.sqrt(bends[live])[:, None] * self.Z[live]
-        return root
+        return np.sqrt(bends[live])[:, None] * self.Z[live]
 
     def drift(self, theta: Array) -> Array:
         """μ ∂∇/∂μ if the loss has a barrier μ (`softened`), else 0."""
@@ -94,8 +93,7 @@ class CompositeRestriction:
         return np.zeros(theta.size) if drift is None else self.Z.T @ drift(self._at(theta))
 
     def _at(self, theta: Array) -> Array:
-        image: Array = self.Z @ beside(self.Z, theta)
-        return image
+        return self.Z @ beside(self.Z, theta)
 
 
 @dataclass(frozen=True)

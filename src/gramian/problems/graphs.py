@@ -136,8 +136,7 @@ def sensor_localization(
 def sensor_positions(factor: ArrayLike, dimension: int) -> Array:
     """X of M = LLᵀ = [I, Xᵀ; X, Y]: the positions of the sensors, one per row."""
     L = np.asarray(factor, dtype=float)
-    positions: Array = L[dimension:] @ L[:dimension].T
-    return positions
+    return L[dimension:] @ L[:dimension].T
 
 
 def _squared_distances(

@@ -66,5 +66,4 @@ def _inverse(kernel: Any, order: int) -> Array:
             f"kernel must be positive definite, but it has the eigenvalue {values[0]:.3g}; learn "
             "in its span, as gramian.kernel.InductiveKernel does, or add to its diagonal"
         )
-    found: Array = (vectors / values) @ vectors.T
-    return found
+    return (vectors / values) @ vectors.T

@@ -98,8 +98,7 @@ class SymmetricMatrix(Protocol):
 
 def place_of_matrix(matrix: Any) -> Place:
     """The device of the products with a matrix, by default the host."""
-    found: Place = getattr(matrix, "place", HOST)
-    return found
+    return getattr(matrix, "place", HOST)
 
 
 def typical_size(matrix: Any) -> float:

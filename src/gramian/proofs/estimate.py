@@ -107,8 +107,7 @@ class ComplementSplit:
 
     def beside(self, v: Array) -> NDArray[np.float64]:
         """The component of a vector orthogonal to Q."""
-        found: NDArray[np.float64] = v - self.Q @ (self.Q.T @ v)
-        return found
+        return v - self.Q @ (self.Q.T @ v)
 
     def __matmul__(self, v: Array) -> Array:
         rest: Array = -self.beside(self.matrix @ v)

@@ -79,8 +79,7 @@ class Substitution:
         """The Y that minimises ‖TY − L‖."""
         if self.matrix is None:
             return np.ascontiguousarray(L)
-        nearest: Array = np.linalg.lstsq(self.matrix, L, rcond=None)[0]
-        return nearest
+        return np.linalg.lstsq(self.matrix, L, rcond=None)[0]
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
         """The same bound, or none if M of another form may be better."""

@@ -37,8 +37,7 @@ class BlockEmbedding:
 
     def units(self, i: Indices, j: Indices) -> Array:
         """The factors by which entries of PQᵀ are multiplied to give those of U."""
-        scale: Array = (self.row_scale[i] * self.col_scale[j]) ** -0.5
-        return scale
+        return (self.row_scale[i] * self.col_scale[j]) ** -0.5
 
     @property
     def sides(self) -> tuple[Array, Array]:

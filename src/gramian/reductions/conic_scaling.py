@@ -53,8 +53,7 @@ class ConicScaling:
         values, vectors = eigh(M)
         slopes = np.sum(vectors * (G @ vectors), axis=0)
         kept = values > np.maximum(slopes, 0.0)
-        found: Array = vectors[:, kept] * np.sqrt(values[kept])
-        return found
+        return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def conic_scaling(form: QuadraticForm, trace: float | None) -> ConicScaling:

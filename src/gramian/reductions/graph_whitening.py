@@ -71,7 +71,6 @@ def centred_whitening(objective: Objective) -> Whitening | None:
 
     def factor(Y: Array) -> Array:
         L = white.factor(Y)
-        centred: Array = L - L.mean(axis=0)
-        return centred
+        return L - L.mean(axis=0)
 
     return Whitening(white.objective, factor, white.coordinates)

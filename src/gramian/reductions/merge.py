@@ -37,8 +37,7 @@ class Merge:
 
     def coordinates(self, L: Array) -> Array:
         """The mean of each group."""
-        mean: Array = self.membership.T @ L / self.counts[:, None]
-        return mean
+        return self.membership.T @ L / self.counts[:, None]
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
         """Separated points may be better, unless constraints hold them together."""

@@ -20,8 +20,7 @@ def single_precision(objective: Objective) -> Objective | None:
     base = base.base if isinstance(base, Mix) else base
     if not isinstance(base, Entries | PairDistances | BlockEntries):
         return None
-    single: Composite = altered(objective, map=in_single(objective.map), C=in_single(objective.C))
-    return single
+    return altered(objective, map=in_single(objective.map), C=in_single(objective.C))
 
 
 def smoothed(objective: Objective, mu: float) -> Composite | None:

@@ -28,5 +28,4 @@ class Waves(Substitution):
 
     def coordinates(self, L: Array) -> Array:
         """QᵀL."""
-        seen: Array = self.matrix.T @ L
-        return seen
+        return self.matrix.T @ L

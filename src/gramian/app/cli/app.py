@@ -55,8 +55,7 @@ class _OnDemand(click.Group):
             return None
         with starting(f"gramian {name}"):
             module = import_module(f"gramian.app.cli.{COMMANDS[name][0]}")
-        command: click.Command = getattr(module, name)
-        return command
+        return getattr(module, name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):

@@ -254,8 +254,7 @@ def _note_gaps(X: Any, whole: NDArray[np.bool_]) -> None:
 
 def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
     """A mask of the rows that have a label."""
-    known: NDArray[np.bool_] = ~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != ""
-    return known
+    return ~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != ""
 
 
 # --- columns that are not features -----------------------------------------------------

@@ -90,8 +90,7 @@ def _waves(laplacian: Any, count: int) -> Array:
     turned = in_time((n, n), sp.csr_array(top * sp.eye_array(n) - laplacian).__matmul__)
     start = np.random.default_rng(0).standard_normal(n)
     values, vectors = eigsh(turned, count, which="LA", v0=start, tol=1e-6, ncv=max(60, 4 * count))
-    waves: Array = np.ascontiguousarray(vectors[:, np.argsort(-values)])
-    return waves
+    return np.ascontiguousarray(vectors[:, np.argsort(-values)])
 
 
 @dataclass
@@ -396,5 +395,4 @@ def renumbered(labels: Labels, before: Labels, count: int) -> Labels:
     """The clusters renumbered so that as many samples as possible keep their previous number."""
     common = np.zeros((count, count))
     np.add.at(common, (labels, before), 1)
-    numbers: Labels = linear_sum_assignment(common, maximize=True)[1]
-    return numbers
+    return linear_sum_assignment(common, maximize=True)[1]

@@ -113,8 +113,7 @@ def unit_square(places: Array) -> Array:
     places = flat(np.asarray(places, dtype=float))
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
     half = float(np.ptp(places, axis=0).max()) / 2 or 1.0
-    unit: Array = (places - middle) / half
-    return unit
+    return (places - middle) / half
 
 
 def next_view(places: Array, before: Array) -> Array:

@@ -60,8 +60,7 @@ def _smaller(images: NDArray[np.floating]) -> NDArray[np.floating]:
     step = max(1, ceil(max(height, width) / (SIDE if n <= CROWD else NARROW)))
     padded = np.pad(images, ((0, 0), (0, -height % step), (0, -width % step)), mode="edge")
     high, wide = padded.shape[1] // step, padded.shape[2] // step
-    means: NDArray[np.floating] = padded.reshape(n, high, step, wide, step).mean(axis=(2, 4))
-    return means
+    return padded.reshape(n, high, step, wide, step).mean(axis=(2, 4))
 
 
 def _grey(images: NDArray[np.floating]) -> Bytes:

@@ -72,8 +72,7 @@ def edge_errors(fitted: Any) -> Array:
     i, j = fitted.graph_.edges.T
     found = np.linalg.norm(fitted.kernel_factor_[i] - fitted.kernel_factor_[j], axis=1)
     given = np.sqrt(fitted.graph_.sq_distances)
-    errors: Array = np.abs(found - given) / np.where(given > 0, given, given.mean() or 1.0)
-    return errors
+    return np.abs(found - given) / np.where(given > 0, given, given.mean() or 1.0)
 
 
 def _verdict_of_picture(fitted: Any, X: Any, given_distances: bool) -> Verdict:

@@ -77,15 +77,13 @@ def majority(labels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
 def of_graph(model: Any) -> NDArray[Any]:
     """The clusters of the graph alone: k-means on its smoothest eigenvectors."""
     waves = smoothest(model.laplacian_, int(model.n_clusters_), constant=True)[1]
-    labels: NDArray[Any] = model._k_means().fit(normalize(waves)).labels_
-    return labels
+    return model._k_means().fit(normalize(waves)).labels_
 
 
 def agreeing(labels: NDArray[Any], links: Any) -> NDArray[np.bool_]:
     """Whether clusters agree with each link; a soft link is rounded."""
     i, j = links.pairs.T
-    same: NDArray[np.bool_] = (labels[i] == labels[j]) == (links.targets > 0.5)
-    return same
+    return (labels[i] == labels[j]) == (links.targets > 0.5)
 
 
 def _of_agreement(right: list[NDArray[np.bool_]], what: str) -> Verdict:

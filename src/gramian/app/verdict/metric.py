@@ -151,8 +151,7 @@ def commonest(near: NDArray[np.integer], y: Any) -> NDArray[Any]:
     """The commonest class among the neighbours of each row, the first of equally common ones."""
     classes, codes = np.unique(y, return_inverse=True)
     votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
-    called: NDArray[Any] = classes[votes.argmax(axis=1)]
-    return called
+    return classes[votes.argmax(axis=1)]
 
 
 def some(rows: NDArray[np.integer], most: int) -> NDArray[np.integer]:
