@@ -179,8 +179,8 @@ def minimize(
     seconds = settings.deadline - started
     bar = ProgressBar(name, settings.tol, max_iter, seconds) if progress else None
     watcher = clock.watcher()
-    told = callback, keeper, bar, None if watcher is None else watcher.step
-    watchers = [watch for watch in told if watch is not None]
+    watching = callback, keeper, bar, None if watcher is None else watcher.step
+    watchers = [watch for watch in watching if watch is not None]
     clock.phase(name)
     try:
         with run.place.room(), blas_threads_for(run.dense_numbers):

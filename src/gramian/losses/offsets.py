@@ -339,10 +339,6 @@ class RatingCounts:
         found = sparse.csr_array((data, self.cols, self.indptr), shape=self.shape)
         return found if side == 0 else sparse.csr_array(found.T)
 
-    def gram(self, side: int, weights: Array) -> Array:
-        """NᵀDN (side 0) or NDNᵀ (side 1), dense."""
-        return cpu.gram(self.scaled(side, weights))
-
 
 class EliminatedOffsets:
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g), by elimination of the longer side."""
