@@ -58,6 +58,14 @@ def ratings():
     return pd.DataFrame({"user": i, "item": j, "rating": np.round(R[i, j], 1)})
 
 
+def few_ratings():
+    """Those of the first quarter of the users."""
+    return ratings()[ratings()["user"] < 120]
+
+
+FEW = {"lam": 4.0, "tol": 1e-2}
+
+
 def stars():
     return (ratings(),)
 
@@ -364,14 +372,12 @@ def test_invalid_triplets_raise_the_local_error(name, order):
 
 @pytest.mark.parametrize("kinds", [("int32", "uint16"), ("float64", "int32"), ("str", "category")])
 def test_ids_and_ratings_of_other_dtypes_give_the_local_result(kinds):
-    few = ratings()[ratings()["user"] < 120]
-    frame = few.astype({"user": kinds[0], "item": kinds[1], "rating": "float32"})
-    options = {"lam": 4.0, "tol": 1e-2}
-    found = gd.NuclearCompletion(**options).fit(dd.from_pandas(frame, npartitions=3))
-    known = HOME["NuclearCompletion"](**options).fit(frame)
+    frame = few_ratings().astype({"user": kinds[0], "item": kinds[1], "rating": "float32"})
+    found = gd.NuclearCompletion(**FEW).fit(dd.from_pandas(frame, npartitions=3))
+    known = HOME["NuclearCompletion"](**FEW).fit(frame)
     assert found.row_ids_.tolist() == known.row_ids_.tolist()
     assert found.col_ids_.tolist() == known.col_ids_.tolist()
-    agree(found, known, options["tol"])
+    agree(found, known, FEW["tol"])
 
 
 def test_error_names_an_invalid_file(tmp_path):
@@ -383,11 +389,11 @@ def test_error_names_an_invalid_file(tmp_path):
 
 
 def test_order_of_ids_and_empty_partitions_do_not_matter():
-    turned = ratings().sample(frac=1.0, random_state=1)
-    frames = [turned[:0], turned[:2000], turned[:0], turned[2000:]]
+    turned = few_ratings().sample(frac=1.0, random_state=1)
+    frames = [turned[:0], turned[:500], turned[:0], turned[500:]]
     given = dd.concat([dd.from_pandas(part, npartitions=1) for part in frames])
-    found = gd.NuclearCompletion(lam=8.0, tol=1e-2).fit(given)
-    known = at_home("NuclearCompletion")
+    found = gd.NuclearCompletion(**FEW).fit(given)
+    known = HOME["NuclearCompletion"](**FEW).fit(few_ratings())
     assert np.array_equal(found.row_ids_, known.row_ids_)
     gaps = known.certificate_.gap + found.certificate_.gap
     assert abs(found.result_.value - known.result_.value) <= gaps
