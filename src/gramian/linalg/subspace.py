@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import beside, column_squares, contiguous, host, namespace, norm
 from gramian.linalg._lanczos import CountedOperator, RitzPairs
 
-Array = NDArray[np.floating]
+Array = NDArray[np.float64]
 
 
 def subspace_pairs(

@@ -391,7 +391,8 @@ class Halves(StatesByRow):
 
 def _proximal_descent(bent: Callable[[Array], Array], slope: Array, steps: int) -> Array:
     """About argmin over S ⪰ 0 of ½⟨S, H(S)⟩ + ⟨slope, S⟩ (FISTA; Beck and Teboulle 2009)."""
-    probe, curvature = np.eye(len(slope)), 0.0
+    probe: Array = np.eye(len(slope))
+    curvature = 0.0
     for _ in range(POWER_STEPS):
         probe = bent(probe / np.linalg.norm(probe))
         curvature = LIPSCHITZ_MARGIN * float(np.linalg.norm(probe))
