@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def subspace_pairs(
-    operator: Any, basis: Array, count: int, *, rounds: int, enough: float = 0.0
+    operator: Any, basis: Any, count: int, *, rounds: int, enough: float = 0.0
 ) -> RitzPairs:
     """Approximations of the `count` largest eigenpairs, with the norms of their residuals.
 
