@@ -9,6 +9,7 @@ import gramian as gm
 from gramian import problems
 from gramian.arrays import cpu, threads
 from gramian.losses import Squared
+from gramian.methods import repair
 from gramian.methods.alternating import Sweeps
 from gramian.methods.base import Settings
 from gramian.methods.rough import rough
@@ -156,7 +157,7 @@ def soft_threshold(R, lam):
 @pytest.mark.parametrize("first", [4, 120])
 def test_auto_adds_columns_up_to_the_rank_of_the_optimum(first, monkeypatch):
     monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
-    monkeypatch.setattr("gramian.methods.sweeping.START_DIRECTIONS", first)
+    monkeypatch.setattr("gramian.methods.sweeping.FIRST_COLUMNS", first)
     R = np.random.default_rng(0).normal(size=(60, 50))
     best, rank = soft_threshold(R, 2.0)
     rows, cols = np.indices(R.shape).reshape(2, -1)
@@ -244,3 +245,35 @@ def test_sweeps_converge_to_zero_without_underflow(lam):
     problem = problems.nuclear_completion(rows, cols, np.zeros(rows.size), (30, 20), lam, ridge=5.0)
     sweeps = Sweeps(problem, rng.normal(size=(50, 8)), Settings(rank=8, tol=1e-3, rng=rng))
     assert np.abs(sweeps.take(200)).max() < 1e-100
+
+
+def test_repair_by_steps_raises_the_smallest_eigenvalue(monkeypatch):
+    """The dual vector is repaired without a Hessian if that is large."""
+    problem = completion(60, 40, ridge=1.0)
+    rng = np.random.default_rng(0)
+    sweeps = Sweeps(problem, rng.normal(size=(100, 8)), Settings(rank=None, tol=1e-6, rng=rng))
+    image = problem.objective.image(sweeps.take(8))
+    monkeypatch.setattr(repair, "MAX_ENTRIES", 0)
+    moved = repair.repaired(problem.objective, image, rng)
+
+    def lowest(at):
+        w = problem.objective.dual(at)
+        return np.linalg.eigvalsh(problem.objective.dual_operator(w).dense())[0]
+
+    assert lowest(image) < 0
+    assert lowest(moved) > 0.5 * lowest(image)
+    assert problem.objective.value(moved) <= problem.objective.value(image)
+
+
+def test_sweeps_in_float32_reach_a_proved_gap_with_repaired_dual_vectors(monkeypatch):
+    monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
+    monkeypatch.setattr("gramian.methods.alternating.MIN_FLOAT32_ENTRIES", 1)
+    monkeypatch.setattr(repair, "MAX_ENTRIES", 0)
+    for module in ("loop", "sweeping"):
+        monkeypatch.setattr(f"gramian.methods.{module}.EXACT_ORDER", 1, raising=False)
+    problem = completion(60, 40, ridge=1.0)
+    known = gm.minimize(problem, "staircase", tol=1e-9)
+    found = gm.minimize(problem, tol=1e-4, random_state=0)
+    assert found.status is gm.Status.CONVERGED and found.certificate.proved
+    assert found.value <= known.value * (1 + 1e-4)
+    assert found.certificate.lower_bound <= known.value * (1 + 1e-9)

@@ -38,7 +38,7 @@ MAX_FLOAT64_ENTRIES = 5_000_000
 
 FLOAT32_TOL, MIN_FLOAT32_ENTRIES = 1e-4, 500_000
 """Smallest tolerance, and number of entries, from which sweeps run in float32 to save time: on
-MovieLens 1M a gap of 1e-4 takes 62 s of CPU time instead of 101 s."""
+MovieLens 1M a gap of 1e-4 took 62 s of CPU time instead of 101 s."""
 
 START_DIRECTIONS = 120
 """Directions of decrease at 0 from which sweeps start."""
@@ -104,17 +104,39 @@ class Sweeps:
 
     def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
         entries = problem.objective.facts.terms or 0
-        rough = settings.tol >= FLOAT32_TOL and entries >= MIN_FLOAT32_ENTRIES
-        dtype = np.float32 if rough or entries > MAX_FLOAT64_ENTRIES else np.float64
-        self.halves, self.settings = halves_of(problem.objective, dtype), settings
+        self.rough = settings.tol >= FLOAT32_TOL and entries >= MIN_FLOAT32_ENTRIES
+        """Whether sweeps run in float32 to save time, as the tolerance permits it."""
+        dtype = np.float32 if self.rough or entries > MAX_FLOAT64_ENTRIES else np.float64
+        self.problem, self.settings = problem, settings
+        self.halves = halves_of(problem.objective, dtype)
         self.damping = MIXING_RIDGE if dtype == np.float64 else FLOAT32_MIXING_RIDGE
-        self.state = self.halves.state(factor)
-        self.kept = self.state.copy()
+        self._begin(self.halves.state(factor))
+
+    def _begin(self, state: Any) -> None:
+        """Start from a state, without earlier sweeps to mix."""
+        self.state = state
+        self.kept = state.copy()
         """The last state whose lower half is g(x) itself, to which the mixing is applied."""
         self.value = np.inf
         """F in the middle of the sweep that led to it."""
         self.points: list[Any] = []
         self.changes: list[Any] = []
+
+    def restart(self, factor: Any) -> None:
+        """Continue from another factor, with its optimal offsets."""
+        self._begin(self.halves.state(factor))
+
+    def widen(self, count: int) -> bool:
+        """Add up to `count` columns along which F decreases; whether there are any."""
+        settings, own = self.settings, self.kept.shape[1]
+        if self.halves.plain:
+            wide = self.halves.with_falling(self.kept, count, settings.rng)
+        else:
+            factor = self.halves.factor(self.kept)
+            wide = self.halves.state(with_falling(self.problem, factor, settings, count))
+        if wide.shape[1] > own:
+            self._begin(wide)
+        return bool(wide.shape[1] > own)
 
     def take(self, count: int) -> Any:
         """The factor after `count` more sweeps."""

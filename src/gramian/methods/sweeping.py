@@ -7,20 +7,28 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.methods.alternating import RANDOM_COLUMN_SIZE, START_DIRECTIONS, Sweeps
+from gramian.methods.alternating import FLOAT32_TOL, Sweeps
 from gramian.methods.base import Run, Settings, Step, entering
-from gramian.methods.columns import compress, leanest, with_falling, with_noise, without_weak
+from gramian.methods.columns import WEAK_COLUMN_RATIO, compress, leanest, without_weak
 from gramian.methods.loop import Certifier, Progress, rounds
 from gramian.methods.staircase import staircase
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
+FIRST_COLUMNS = 240
+"""Columns at the start. With more columns than the optimum has, λ_min converges faster: after 6
+sweeps of MovieLens 1M (rank 170) the gap is 2,048, 702 and 568 from 200, 240 and 300 columns."""
+
+LEAN_COLUMN_RATIO = 1e-4
+"""Squared length, relative to the largest, of columns that a certified point of a low accuracy
+does without, if F does not rise."""
+
 ADDED_COLUMNS = 24, 160
 """Columns added if all are used: half the present number, within these limits."""
 
-SWEEPS_PER_ROUND = 4
-"""Sweeps per round."""
+FIRST_SWEEPS, NEXT_SWEEPS = 8, 4
+"""Sweeps of the first round, and of every other one."""
 
 MAX_USED_FRACTION = 0.8
 """Fraction of columns that are not weak up to which the weak ones are dropped."""
@@ -37,35 +45,31 @@ def sweeping(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[Step]:
     """Rounds of sweeps, which restart when the columns change."""
-    objective, looks = problem.objective, Certifier(problem, settings)
-    start = _widened(problem, factor, settings, START_DIRECTIONS)
+    objective, sweeps = problem.objective, Sweeps(problem, factor, settings)
+    rough = sweeps.rough
+    looks = Certifier(problem, settings, repair=rough, block=rough)
+    sweeps.widen(FIRST_COLUMNS)
+    start = sweeps.take(0)
     if not start.shape[1]:
         return
-    sweeps = Sweeps(problem, start, settings)
+    count = FIRST_SWEEPS
 
     def advance(Y: Array) -> Array:
-        return sweeps.take(SWEEPS_PER_ROUND)
+        nonlocal count
+        taken, count = count, NEXT_SWEEPS
+        return sweeps.take(taken)
 
     def look(Y: Array, progress: Progress) -> Step:
-        return looks.at(leanest(problem, objective.image(Y), 1e-2 * settings.tol))
+        whole, spare = objective.image(Y), 1e-2 * settings.tol
+        weakest = LEAN_COLUMN_RATIO if settings.tol >= FLOAT32_TOL else WEAK_COLUMN_RATIO
+        return looks.at(leanest(problem, whole, spare, weakest=weakest))
 
     def resize(Y: Array, progress: Progress) -> Array:
-        nonlocal sweeps
         live = without_weak(Y)
         if live.shape[1] == Y.shape[1] < problem.order and not progress.closer:
-            Y = _widened(problem, Y, settings, int(np.clip(Y.shape[1] // 2, *ADDED_COLUMNS)))
+            sweeps.widen(int(np.clip(Y.shape[1] // 2, *ADDED_COLUMNS)))
         elif live.shape[1] <= MAX_USED_FRACTION * Y.shape[1]:
-            Y = live
-        else:
-            return Y
-        sweeps = Sweeps(problem, Y, settings)
+            sweeps.restart(live)
         return Y
 
     yield from rounds(start, settings, advance, look, resize, patience=3, closer=0.5)
-
-
-def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array:
-    """Y with columns along which F decreases, and a quarter as many in random directions."""
-    wide = with_falling(problem, Y, settings, more)
-    spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
-    return with_noise(wide, spare, RANDOM_COLUMN_SIZE, settings)
