@@ -6,6 +6,10 @@ PY := .venv/bin/python
 # One thread per test worker: two workers with threaded BLAS would fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
+# Bytecode is kept even where PYTHONDONTWRITEBYTECODE is set: without it both workers rewrite all
+# assertions (9 CPU s each) and each process that a test starts compiles gramian again (0.8 CPU s).
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test test-all test-portable coverage docs dist lint format clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help

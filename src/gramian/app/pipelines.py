@@ -6,7 +6,7 @@ are registered at its end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,15 +102,12 @@ def _plain_parts(step: Any) -> dict[str, Any]:
     return {"options": _options(step), "fitted": fitted}
 
 
-def _plain(cls: type) -> Callable[..., Any]:
-    def made(options: dict[str, Any], fitted: dict[str, Any]) -> Any:
-        step = cls(**_with_type(options))
-        for name in FITTED[cls]:
-            if name in fitted:
-                setattr(step, name, fitted[name])
-        return step
-
-    return made
+def _plain(cls: type, options: dict[str, Any], fitted: dict[str, Any]) -> Any:
+    step = cls(**_with_type(options))
+    for name in FITTED[cls]:
+        if name in fitted:
+            setattr(step, name, fitted[name])
+    return step
 
 
 def _pipeline(steps: list[Any]) -> Pipeline:
@@ -164,20 +161,17 @@ def _encoder_parts(encoder: Any) -> dict[str, Any]:
     return {"options": options, "categories": list(encoder.categories_), "names": names}
 
 
-def _encoder(cls: type) -> Callable[..., Any]:
-    def made(options: dict[str, Any], categories: list[Any], names: Any) -> Any:
-        """Restored by fitting to one row, the first of each category."""
-        row = np.empty((1, len(categories)), dtype=object)
-        for column, own in enumerate(categories):
-            _check_vector("the categories of an encoder", own)
-            row[0, column] = own[0]
-        encoder = cls(categories=categories, **_with_type(options)).fit(row)
-        encoder.categories_ = categories  # with their original dtypes
-        if names is not None:
-            encoder.feature_names_in_ = names
-        return encoder
-
-    return made
+def _encoder(cls: Any, options: dict[str, Any], categories: list[Any], names: Any) -> Any:
+    """Restored by fitting to one row, the first of each category."""
+    row = np.empty((1, len(categories)), dtype=object)
+    for column, own in enumerate(categories):
+        _check_vector("the categories of an encoder", own)
+        row[0, column] = own[0]
+    encoder = cls(categories=categories, **_with_type(options)).fit(row)
+    encoder.categories_ = categories  # with their original dtypes
+    if names is not None:
+        encoder.feature_names_in_ = names
+    return encoder
 
 
 def _columns_parts(columns: ColumnTransformer) -> dict[str, Any]:
@@ -271,20 +265,17 @@ def _words_parts(vectorizer: Any) -> dict[str, Any]:
     }
 
 
-def _words(cls: type) -> Callable[..., Any]:
-    def made(options: dict[str, Any], words: list[str], fixed: bool, weights: Any) -> Any:
-        if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-            raise StoredFileError("the words of a vectorizer are not a list of strings")
-        vectorizer = cls(**_with_type(options))
-        vectorizer.vocabulary_ = {word: place for place, word in enumerate(words)}
-        vectorizer.fixed_vocabulary_ = bool(fixed)
-        if fixed:
-            vectorizer.vocabulary = dict(vectorizer.vocabulary_)
-        if weights is not None:
-            vectorizer._tfidf = weights
-        return vectorizer
-
-    return made
+def _words(cls: Any, options: dict[str, Any], words: list[str], fixed: bool, weights: Any) -> Any:
+    if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+        raise StoredFileError("the words of a vectorizer are not a list of strings")
+    vectorizer = cls(**_with_type(options))
+    vectorizer.vocabulary_ = {word: place for place, word in enumerate(words)}
+    vectorizer.fixed_vocabulary_ = bool(fixed)
+    if fixed:
+        vectorizer.vocabulary = dict(vectorizer.vocabulary_)
+    if weights is not None:
+        vectorizer._tfidf = weights
+    return vectorizer
 
 
 def _powers_parts(powers: PolynomialFeatures) -> dict[str, Any]:
@@ -317,11 +308,11 @@ storage.storable_as(SimpleImputer, _imputer_parts, _imputer)
 storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)
 storage.storable_as(ColumnTransformer, _columns_parts, _columns, _columns_cost)
 for _encodes in (OneHotEncoder, OrdinalEncoder):
-    storage.storable_as(_encodes, _encoder_parts, _encoder(_encodes))
+    storage.storable_as(_encodes, _encoder_parts, partial(_encoder, _encodes))
 storage.storable_as(
     PolynomialFeatures, _powers_parts, _powers, lambda state: 64 * max(int(state["width"]), 0)
 )
 for _counts in (CountVectorizer, TfidfVectorizer):
-    storage.storable_as(_counts, _words_parts, _words(_counts))
+    storage.storable_as(_counts, _words_parts, partial(_words, _counts))
 for _scales in FITTED:
-    storage.storable_as(_scales, _plain_parts, _plain(_scales))
+    storage.storable_as(_scales, _plain_parts, partial(_plain, _scales))

@@ -23,11 +23,7 @@ _HOMES = {
 }
 """The module of each name, imported on first access: workers only import what their tasks need."""
 
-__all__ = [
-    "KTA", "LMNN", "MMMF", "MVU", "NPKL", "ClusterError", "DMLEig", "ImplicitCompletion",
-    "LMNNEig", "LinearSeparation", "NeighborLayout", "NuclearCompletion", "RegPCP",
-    "TripletMetric",
-]  # fmt: skip
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from gramian.common.parameters import FLAG
+from gramian.common.warnings import warn
 
 Class = TypeVar("Class")
 
@@ -54,13 +54,12 @@ def present_names(cls: type, given: dict[str, Any], *, warn: bool = False) -> di
                 f"pass {renamed[old]} only"
             )
         if warn:
-            _warn_of(cls, old, renamed[old], stacklevel=4)
+            _warn_of(cls, old, renamed[old])
     return {renamed.get(name, name): value for name, value in given.items()}
 
 
-def _warn_of(cls: type, old: str, new: str, *, stacklevel: int = 3) -> None:
-    message = f"{old} of {cls.__name__} is deprecated and will be removed: use {new}"
-    warnings.warn(message, FutureWarning, stacklevel=stacklevel)
+def _warn_of(cls: type, old: str, new: str) -> None:
+    warn(f"{old} of {cls.__name__} is deprecated and will be removed: use {new}", FutureWarning)
 
 
 def _accept_former_names(cls: Any) -> None:

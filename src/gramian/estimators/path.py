@@ -9,7 +9,6 @@ their own rule (`completion/_selection.py`).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from numpy.typing import ArrayLike
 from gramian.common.html import pyplot, shown_once
 from gramian.common.storage import storable
 from gramian.common.types import Array, Indices
+from gramian.common.warnings import warn
 from gramian.neighbours import nearest
 
 NEIGHBOURS = 3
@@ -38,11 +38,10 @@ def _renamed(old: str, new: str) -> property:
     """A deprecated name of an attribute; the warning describes the path."""
 
     def read(path: EvidencePath) -> Any:
-        warnings.warn(
+        warn(
             f"path_.{old} is deprecated: read path_.{new} (this path holds {path.parameter} and "
             f"{path.measure})",
             FutureWarning,
-            stacklevel=2,
         )
         return getattr(path, new)
 

@@ -6,7 +6,6 @@ folds) are then independent of the order of the rows and the names of the classe
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
@@ -28,6 +27,7 @@ from gramian.arrays.samples import (
 )
 from gramian.common.parameters import NOT_NEGATIVE, Rule
 from gramian.common.types import Array, Indices
+from gramian.common.warnings import warn
 from gramian.constraints import plainly
 
 ROLES = ("anchor", "same", "other")
@@ -86,10 +86,9 @@ def labelled_rows(y: ArrayLike) -> NDArray[np.bool_]:
 def warn_of_unknown(y: NDArray[Any], known: NDArray[np.bool_]) -> None:
     """Warn if the labels are 0, 1 and unknown: they look like the classes −1, 0 and 1."""
     if not known.all() and np.unique(y[known]).tolist() == [0, 1]:
-        warnings.warn(
+        warn(
             f"y is -1 for {int(np.sum(~known))} of {y.size} samples, which are left out as samples "
-            "of unknown class: if -1 is a class, give it another name",
-            stacklevel=4,
+            "of unknown class: if -1 is a class, give it another name"
         )
 
 

@@ -163,15 +163,19 @@ def samples(source: Source, *, unknown: bool = False) -> Samples:
     with bad_input():
         check_size(table.X, str(file), least=0.0)
     X, y = with_texts(table, there), table.y
-    X, counts = _without_counts(source, X)
-    _note_ids(X, keep)
-    _note_codes(X)
-    _note_useless(X)
+    counts: dict[str, int] = {}
+    if not sp.issparse(X) and len(X) >= 3:
+        X, counts = _without_counts(source, X)
+        _note_ids(X, keep)
+        _note_codes(X)
+        _note_useless(X)
     categories = [name for name, kind in kinds.items() if kind == "categories"]
     if y is not None and not unknown:
         known = has_label(y)
         names = rows_left(known, names, there, f"without a label in {table.label!r}")
-        X, y = (X, y) if known.all() else _labelled(table, X, y, known)
+        if not known.any():
+            raise click.ClickException(f"{file}: the label column {table.label!r} is empty")
+        X, y = (X, y) if known.all() else (X[known], settled(file, y[known]))
     if missing == "drop":
         whole = whole_rows(X)
         _note_gaps(X, whole)
@@ -208,15 +212,6 @@ def with_texts(table: Table, order: Sequence[str]) -> Any:
 def filled_categories(X: Any, columns: Sequence[str]) -> Any:
     """The frame with the missing cells of these columns replaced by empty strings."""
     return X.assign(**{name: X[name].fillna("") for name in columns}) if columns else X
-
-
-def _labelled(
-    table: Table, X: Any, y: NDArray[Any], known: NDArray[np.bool_]
-) -> tuple[Any, NDArray[Any]]:
-    """The rows that have a label."""
-    if not known.any():
-        raise click.ClickException(f"{table.source}: the label column {table.label!r} is empty")
-    return X[known], settled(table.source, y[known])
 
 
 def whole_rows(X: Any) -> NDArray[np.bool_]:
@@ -331,8 +326,6 @@ def _without_counts(source: Source, X: Any) -> tuple[Any, dict[str, int]]:
 
     Files are often sorted by class or time, so row numbers would predict the class.
     """
-    if sp.issparse(X) or len(X) < 3:
-        return X, {}
     numbers = [name for name in X.select_dtypes("number") if name not in source.keep]
     counts = {
         name: int(X[name].iloc[0])
@@ -353,8 +346,6 @@ def _note_ids(X: Any, keep: Collection[str]) -> None:
 
     Whole numbers that are too large for exact arithmetic are also reported as ids.
     """
-    if sp.issparse(X) or len(X) < 3:
-        return
     found: list[str] = []
     for name, cells in X.select_dtypes("number").items():
         if name in keep or not (cells % 1 == 0).all():
@@ -378,8 +369,6 @@ def _note_ids(X: Any, keep: Collection[str]) -> None:
 
 def _note_codes(X: Any) -> None:
     """Report columns in which the smallest number may stand for a missing value."""
-    if sp.issparse(X):
-        return
     for name, cells in X.select_dtypes("number").items():
         code, others = cells.min(), cells[cells > cells.min()]
         if code in CODES and others.min() - code > others.max() - others.min() and len(others) > 1:
@@ -392,8 +381,6 @@ def _note_codes(X: Any) -> None:
 
 def _note_useless(X: Any) -> None:
     """Report columns that are constant or repeat another column."""
-    if sp.issparse(X) or len(X) < 3:
-        return
     hashed = import_module("pandas").util.hash_array
     constant: list[str] = []
     repeated: dict[str, str] = {}

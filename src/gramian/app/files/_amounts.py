@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from itertools import islice
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from gramian.app.files._columns import DASHES, Values, number_of, without_dashes
 from gramian.app.files._errors import NameOfFile, shown
+from gramian.common.warnings import warn
 
 MONEY = (
     r"(?:[A-Z]{0,2}\$|[€£¥₹₽₩₺]|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|BRL)"
@@ -92,7 +92,7 @@ def note_amounts(path: NameOfFile, found: Mapping[str, tuple[str, float]]) -> No
         return
     few = [f"{shown(cell)} in {shown(name)} as {x:.15g}" for name, (cell, x) in found.items()][:3]
     more = f" and {len(found) - 3} other columns" if len(found) > 3 else ""
-    warnings.warn(f"{path}: amounts are read as numbers, {', '.join(few)}{more}", stacklevel=2)
+    warn(f"{path}: amounts are read as numbers, {', '.join(few)}{more}")
 
 
 def _unit(found: re.Match[str]) -> tuple[str | None, str | None]:

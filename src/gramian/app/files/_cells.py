@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
@@ -19,6 +18,7 @@ from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, sho
 from gramian.app.files._frames import library
 from gramian.app.files._layout import MISSING, layout
 from gramian.app.files._source import Source
+from gramian.common.warnings import warn
 
 INDEX = re.compile(r"__index_level_\d+__")
 """A name that pandas gives the index of a frame, which is not one of its columns."""
@@ -111,10 +111,9 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> TypedFrame:
         raise FileError(f"{source.path} has a header and no rows: is it the whole file?")
     errors = [place for place, row in body for cell in row if cell != cell]  # NaN
     if errors:
-        warnings.warn(
+        warn(
             f"{source.path}: {len(errors):,} cells have an error such as #N/A, the first in "
-            f"{errors[0]}; they are treated as missing",
-            stacklevel=2,
+            f"{errors[0]}; they are treated as missing"
         )
     return in_memory(source.path, names, headed, body, table[title][0])
 
@@ -138,10 +137,9 @@ def _chosen(source: Source, sheets: dict[str, Any]) -> str:
     largest = max(names, key=lambda name: sheets[name].size)
     others = [other for other in names if other != largest and sheets[other].size]
     if others:
-        warnings.warn(
+        warn(
             f"{source.path}: the largest sheet, {largest!r}, is read; the others are "
-            f"{listed(others)} (--sheet NAME chooses one)",
-            stacklevel=2,
+            f"{listed(others)} (--sheet NAME chooses one)"
         )
     return largest
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.app.files._errors import FileError, NameOfFile, claim, shown
+from gramian.common.warnings import warn
 
 Values = NDArray[Any]
 """Numbers with NaN for missing ones, or an object array of str with None for missing ones."""
@@ -118,10 +118,9 @@ def unique_names(path: NameOfFile, names: Sequence[str]) -> list[str]:
             while f"{name}.{numbers[name]}" in times:
                 numbers[name] += 1
             given[place] = f"{name}.{numbers[name]}"
-    warnings.warn(
+    warn(
         f"{path} has several columns named {listed(twice, 3)}: they are called "
-        f"{listed([n for n, old in zip(given, names, strict=True) if old.strip() in twice], 6)}",
-        stacklevel=2,
+        f"{listed([n for n, old in zip(given, names, strict=True) if old.strip() in twice], 6)}"
     )
     return given
 

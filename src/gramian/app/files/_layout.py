@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from gramian.app.files._amounts import is_amount
 from gramian.app.files._columns import number_of, unescaped
 from gramian.app.files._errors import FileError, NameOfFile, claim, shown
 from gramian.app.files._source import PIECE, Source
+from gramian.common.warnings import warn
 
 DELIMITERS = {
     "::": "::",
@@ -100,16 +100,14 @@ def has_header(
         why = "its texts do not occur below it"
     else:
         if chance < 1.0 and len(first) > 1:
-            warnings.warn(
+            warn(
                 f"{source.path}: the first row is read as data; if it contains the names of the "
-                "columns, pass --header",
-                stacklevel=2,
+                "columns, pass --header"
             )
         return False
-    warnings.warn(
+    warn(
         f"{source.path}: the first row is read as a header, because {why}; --no-header reads it "
-        "as data",
-        stacklevel=2,
+        "as data"
     )
     return True
 
@@ -185,10 +183,9 @@ def without_counts(source: Source) -> Source:
         return source
     if not codes <= {str(code) for code in range(len(classes))}:
         return source
-    warnings.warn(
+    warn(
         f"{source.path}: the first line counts {size} rows of {width} features and names the "
-        f"classes in column {width}; it is left out",
-        stacklevel=2,
+        f"classes in column {width}; it is left out"
     )
     return source.after(1)
 
@@ -210,7 +207,7 @@ def without_empty_rows(source: Source, delimiter: str) -> Source:
     with source.open() as file:
         content = file.read()[: -len(rows)]
     which = "row has no cell and is" if count == 1 else f"{count:,} rows have no cell and are"
-    warnings.warn(f"{source.path}: the last {which} left out", stacklevel=2)
+    warn(f"{source.path}: the last {which} left out")
     return replace(source, content=content, start=0)
 
 
@@ -289,7 +286,7 @@ def _begins(rows: list[list[str]]) -> bool:
 
 def _warn_of_title(path: NameOfFile, count: int) -> None:
     which = "line is" if count == 1 else f"{count} lines are"
-    warnings.warn(f"{path}: the first {which} treated as a title and left out", stacklevel=2)
+    warn(f"{path}: the first {which} treated as a title and left out")
 
 
 def decimal_of(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -23,6 +22,7 @@ from gramian.app.files._columns import (
 from gramian.app.files._errors import FileError, NameOfFile, reading, shown
 from gramian.app.files._source import Format, Source, locate
 from gramian.app.files._tables import frame, matrix
+from gramian.common.warnings import warn
 
 NPZ_NAMES = ("user", "item", "rating")
 
@@ -126,7 +126,7 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: 
             which = (
                 "row lacks a cell and is" if count == 1 else f"{count:,} rows lack a cell and are"
             )
-            warnings.warn(f"{found.path}: {which} left out", stacklevel=2)
+            warn(f"{found.path}: {which} left out")
     else:
         for name, missing in zip(names, lack, strict=False):
             if missing.any():

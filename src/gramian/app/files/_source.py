@@ -8,7 +8,6 @@ import gzip
 import io
 import lzma
 import re
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from gramian.app.files._errors import FileError, NameOfFile, claim, reading, shown
+from gramian.common.warnings import warn
 
 ENDINGS = {
     "csv": (".csv",),
@@ -201,7 +201,7 @@ def locate(path: NameOfFile, format: Format) -> Source:
         found = asked or named or _sniffed(source)
         if asked is None and found not in BINARY and _sniffed(source) in BINARY:
             found = _sniffed(source)
-            warnings.warn(f"{path} is read as {found}, which it contains", stacklevel=2)
+            warn(f"{path} is read as {found}, which it contains")
         if content is not None and found in BINARY:
             raise FileError(f"{path} is compressed, which {found} files cannot be: unpack it first")
         if options.sheet is not None and found != "excel":
@@ -311,10 +311,9 @@ def _in_utf8(source: Source) -> Source:
         return source
     if CONTROLS.search(content):
         return source  # which is not text; `lines` names the first line that is not
-    warnings.warn(
+    warn(
         f"{source.path} is not text in UTF-8, and is read as Windows-1252: save it as UTF-8 if "
-        "letters are wrong",
-        stacklevel=2,
+        "letters are wrong"
     )
     return replace(source, content=text, start=0, encoding="cp1252")
 

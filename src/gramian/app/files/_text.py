@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,6 +42,7 @@ from gramian.app.files._layout import (
     without_title,
 )
 from gramian.app.files._source import Source
+from gramian.common.warnings import warn
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,9 @@ class TextFrame:
             )
         if short:
             many = f"{len(short)} rows end" if len(short) > 1 else "a row ends"
-            warnings.warn(
+            warn(
                 f"{self.path}: {many} before the last column, the first in line {short[0]}; the "
-                "cells after its end are missing",
-                stacklevel=2,
+                "cells after its end are missing"
             )
         return rows
 
@@ -229,7 +228,7 @@ def text_frame(
     above = names_above(comments, delimiter, first, later, decimal)
     if count := len(comments) - bool(above):
         which = "line begins with # and is" if count == 1 else f"{count} lines begin with # and are"
-        warnings.warn(f"{path}: the first {which} left out", stacklevel=2)
+        warn(f"{path}: the first {which} left out")
     if above:
         return TextFrame(source, delimiter, True, unique_names(path, above), decimal, above=True)
     short = len(later) > 1 and {len(row) for row in later} == {len(first) + 1}
