@@ -270,7 +270,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         if problem is not None and ratings.featured:
             objective: Any = problem.objective
             block = objective.expanded(block)
-        L = balanced(block, ratings.shape[0])
+        L = balanced(block, ratings.shape[0], place(self.device))
         P, Q = BlockEmbedding(*self._scales(ratings)).halves(L)
         if problem is not None:
             offsets = self._best_offsets(problem, factor, L, offsets)
