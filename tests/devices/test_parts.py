@@ -13,6 +13,7 @@ from gramian.maps.whitened import DenseRoot
 from gramian.metric import KTA, LMNN
 from gramian.neighbours import nearest, search_mixtures
 from gramian.proofs import lost_by
+from gramian.reductions.block_embedding import balanced
 from gramian.spectral import top_eigen
 
 RNG = np.random.default_rng(0)
@@ -222,3 +223,10 @@ def test_a_sparse_matrix_in_single_precision_on_a_device_is_found_on_the_host(pl
     home = arrays.at_home(single)
     np.testing.assert_allclose(home.matrix.toarray(), laplacian.toarray())
     assert home.lower <= 0.0
+
+
+def test_factors_are_balanced_on_the_device(place):
+    L = np.random.default_rng(0).normal(size=(50, 6))
+    here, found = balanced(L, 30), balanced(L, 30, place)
+    np.testing.assert_allclose(found[:30] @ found[30:].T, L[:30] @ L[30:].T, atol=1e-12)
+    np.testing.assert_allclose(np.abs(found), np.abs(here), atol=1e-12)

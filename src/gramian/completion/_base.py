@@ -105,6 +105,10 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         """The optimal offsets of a factor, whose balanced block is [P; Q]."""
         return given
 
+    def _known_offsets(self, problem: Problem, image: Any, given: Offsets) -> Offsets | None:
+        """The optimal offsets of the factor of an image whose value is known, None if unknown."""
+        return None
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Complete the matrix.
 
@@ -122,7 +126,9 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         ordered = self._ordered(ratings)
         del ratings  # `ordered` has the same entries
         solved = self._solved(ordered.ratings)
-        solved = replace(solved, result=ordered.averaged(solved.result))
+        result = ordered.averaged(solved.result)
+        same = np.array_equal(result.factor, solved.result.factor)
+        solved = replace(solved, result=result, offsets=solved.offsets if same else None)
         self._finish(ordered.ratings, solved)
         del solved
         self.result_ = ordered.result(self.result_)
@@ -251,7 +257,10 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
         self.lam_ = start.lam
         if start.path is not None:
             self.path_ = start.path
-        found = self._factorized(ratings, solved.problem, factor, start.offsets)
+        if solved.offsets is None:
+            found = self._factorized(ratings, solved.problem, factor, start.offsets)
+        else:
+            found = self._factorized(ratings, None, factor, solved.offsets)
         self.row_factors_, self.col_factors_ = found.row_factors, found.col_factors
         self.row_biases_, self.col_biases_ = found.offsets.rows, found.offsets.cols
         self.mean_, self.bounds_ = found.offsets.mean, self._bounds_for(ratings.span)
@@ -264,13 +273,13 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
     ) -> Factorization:
         """Factors and optimal offsets of a solution, in the units of the entries.
 
-        If there was no time to form a problem, the given offsets are used.
+        Without a problem the given offsets are used.
         """
         block = factor if problem is None else host(factor)
         if problem is not None and ratings.featured:
             objective: Any = problem.objective
             block = objective.expanded(block)
-        L = balanced(block, ratings.shape[0])
+        L = balanced(block, ratings.shape[0], place(self.device))
         P, Q = BlockEmbedding(*self._scales(ratings)).halves(L)
         if problem is not None:
             offsets = self._best_offsets(problem, factor, L, offsets)

@@ -64,7 +64,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         α of A = diag((count/mean count)^α), and B likewise: 0 is the plain nuclear norm.
     rank : int, optional
         The largest rank of U; the certificate includes the cost of this limit. With tol="auto" the
-        default is at most 224, and at most 96 above 5 million entries.
+        default is at most 223, and at most 95 above 5 million entries.
     bounds : (float, float), "auto" or None
         Predictions are clipped to these bounds; "auto" is the least and largest known entry.
     feature_weight : float
@@ -235,6 +235,13 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         L = there.put(block)
         rows, cols = objective.loss.offsets(objective.entries.bilinear(L, L))
         return replace(given, rows=host(rows), cols=host(cols))
+
+    def _known_offsets(self, problem: Problem, image: Any, given: Offsets) -> Offsets | None:
+        if not self.biases:
+            return None
+        objective: Any = problem.objective
+        rows, cols = objective.loss.offsets(image.z)
+        return replace(given, rows=rows, cols=cols)
 
     def _finish(self, ratings: Ratings, solved: Solved) -> None:
         super()._finish(ratings, solved)

@@ -165,7 +165,10 @@ def to_a_gap(model: Any, problem: Problem, factor: Any) -> Result:
         if bar is not None:
             bar.close()
     turned: Any = balanced(factor)
-    return replace(sweeps.result(problem, turned, tol=tol, seconds=PATIENCE), status=status)
+    return replace(
+        sweeps.certified(problem, problem.objective.image(turned), tol=tol, seconds=PATIENCE),
+        status=status,
+    )
 
 
 # --- tasks -------------------------------------------------------------------------------

@@ -128,12 +128,14 @@ class Quick:
         return halves.factor(state)
 
     def result(
-        self, problem: Problem, factor: Array, ahead: Array | None = None, **limits: Any
+        self, problem: Problem, image: Any, ahead: Array | None = None, **limits: Any
     ) -> Result:
-        """The result for a factor; its certificate uses the dual vector of `ahead`, if given."""
+        """The result for the image of a factor; its certificate uses the dual vector of the factor
+        `ahead`, if given.
+        """
         objective = problem.objective
         dual = None if ahead is None else objective.dual(objective.image(ahead))
-        return self.certified(problem, objective.image(factor), dual=dual, **limits)
+        return self.certified(problem, image, dual=dual, **limits)
 
     def cut_off(self, halves: Any, state: Array, problem: str) -> Result:
         """The result for a state without further evaluation of the problem, if the time is up.

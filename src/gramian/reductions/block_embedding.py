@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.arrays.places import HOST, Place, host
 from gramian.certificate import Certificate
 from gramian.common.types import Array, Indices
+from gramian.linalg.thin_qr import thin_qr
 from gramian.linalg.tolerances import ZERO
 from gramian.maps import BlockEntries, RepeatedEntries
 from gramian.reductions.base import carried
@@ -62,14 +64,18 @@ class BlockEmbedding:
         return carried(found, L)
 
 
-def balanced(factor: Array, m: int) -> Array:
-    """[P; Q] rotated so that P and Q have orthogonal columns of equal, decreasing lengths."""
+def balanced(factor: Array, m: int, there: Place = HOST) -> Array:
+    """[P; Q] rotated so that P and Q have orthogonal columns of equal, decreasing lengths.
+
+    P and Q are decomposed `there`.
+    """
     if factor.shape[1] == 0:
         return np.zeros((factor.shape[0], 1))
-    left, S = np.linalg.qr(factor[:m])
-    right, T = np.linalg.qr(factor[m:])
-    U, values, V = product_svd(S, T)
-    return np.vstack([left @ U, right @ V]) * np.sqrt(values)
+    qr = thin_qr if there.is_host else there.xp.linalg.qr
+    (left, S), (right, T) = (qr(there.put(half)) for half in (factor[:m], factor[m:]))
+    U, values, V = product_svd(host(S), host(T))
+    roots = np.sqrt(values)
+    return np.vstack([host(left @ there.put(U * roots)), host(right @ there.put(V * roots))])
 
 
 def product_svd(S: Array, T: Array) -> tuple[Array, Array, Array]:
