@@ -193,6 +193,18 @@ def test_detects_that_no_multipliers_have_a_definite_slack(seed):
     assert abs(np.sum(result.ray * ((W @ W.T - B) @ result.ray))) < 1e-9
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("order", [12, 35])
+def test_detects_that_the_optima_are_unbounded(order, seed):
+    """An optimum of rank 8 with ten equations: others are arbitrarily far away."""
+    C, A, b, best = dense_of(order, 10, seed, rank=8)
+    found = gm.minimize(gm.problems.sdp(C, list(A), b), tol=1e-6)
+    assert found.value == pytest.approx(best, rel=1e-5)
+    if found.status is not gm.Status.CONVERGED:
+        assert found.status is gm.Status.UNATTAINED and found.route == ("interior-point",)
+        assert np.linalg.norm(np.einsum("kij,ip,jp->k", A, found.ray, found.ray)) < 1e-8
+
+
 def test_reports_that_the_infimum_may_not_be_attained():
     """M₁₁ → 0 needs M₂₂ → ∞, because M₁₂ = 1."""
     cost, row = np.diag([1.0, 0.0]), np.array([[0.0, 0.5], [0.5, 0.0]])

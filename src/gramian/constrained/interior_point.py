@@ -110,8 +110,9 @@ def interior_point(
         if path.near is None or clock.left() <= 0:
             break
     L, y = path.best.factor(form), path.best.multipliers(form)
-    escapes = path.point.margin > 0 and path.point.kappa > path.point.tau
-    yield Candidate(L, y, flat_ray=path.point.factor(form) if escapes else None, sure=True)
+    # Where no multipliers have a definite slack, the path with a margin follows a flat ray.
+    ray = path.point.factor(form) if path.point.margin > 0 else None
+    yield Candidate(L, y, flat_ray=ray, sure=True)
 
 
 class InteriorPath:
