@@ -1,5 +1,7 @@
 """Certificates are valid bounds: the gap is never smaller than the distance to the optimum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -296,3 +298,12 @@ def test_a_shift_along_all_edges_certifies_a_reduced_unfolding():
         certificate = gm.certify(problem, factor)
         assert certificate.lower_bound <= reference.value + 1e-9 * abs(reference.value)
         assert np.isfinite(certificate.gap)
+
+
+def test_value_of_an_image_that_has_drifted_is_computed_again():
+    case = BY_NAME["squared-entries"]
+    factor = gm.minimize(case.problem, tol=1e-8).factor
+    image = case.problem.objective.image(factor)
+    found = certify_image(case.problem, replace(image, linear=image.linear - 1e-3))
+    assert found.value == case.problem.value(factor)
+    assert found.gap is not None and found.lower_bound <= case.optimum + 1e-9

@@ -305,6 +305,10 @@ def certify_image(
     bounds = [_with_proof(bound, bottom) for bound in bounds]
     bounds += [] if known is None else [known]
     finite = [bound for bound in bounds if np.isfinite(bound.value)]
+    if image.factor.shape[1] and any(is_above(b, value, rounding, problem.scale) for b in finite):
+        # Bounds are valid for any z, but F of an image that a line search has updated may be off.
+        image = objective.image(image.factor)
+        value, rounding = objective.value(image), objective.rounding(image)
     # An estimate above F missed an eigenvalue. A proof above F is reported by `certificate_of`.
     kept = [b for b in finite if not (b.miss and is_above(b, value, rounding, problem.scale))]
     return certificate_of(
