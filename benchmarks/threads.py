@@ -28,16 +28,20 @@ PAPER = "Not from a paper"
 COUNTS = tuple(count for count in (1, 2, 4, 8, 16) if count <= cores())
 FEW = 4
 """Larger numbers of threads are compared with the best of up to this many."""
-COLUMNS = ["case", *(f"{k} threads" for k in COUNTS), "most / best of few"]
 QUICK = ("product_300x300x30", "eigh_100", "ratings_rank_16")
 
 
 def run(ctx: Context) -> Report:
     """All cases with 1, 2, 4 … threads, up to the number of cores."""
-    table = Table("Seconds", COLUMNS)
+    table = Table("Seconds", columns(COUNTS))
     for case in ctx.pick(CASES, QUICK):
         table.add(*row(case, ctx.data_folder))
     return ctx.report([table], [f"{cores()} cores."])
+
+
+def columns(threads: Sequence[int]) -> list[str]:
+    """The header for these numbers of threads."""
+    return ["case", *(f"{k} threads" for k in threads), "most / best of few"]
 
 
 def row(case: str, folder: Path | None, threads: Sequence[int] = COUNTS) -> list[Any]:
@@ -167,4 +171,4 @@ CASES = (*OPERATIONS, *FITS)
 
 
 if __name__ == "__main__":
-    raise SystemExit(cases.main("threads", __doc__, COLUMNS, CASES, row, threads=COUNTS))
+    raise SystemExit(cases.main("threads", __doc__, columns, CASES, row, threads=COUNTS))
