@@ -52,21 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _compare(case: Sequence[str], before: Path, rounds: int) -> None:
-    found = [(_in_tree(before, case), _in_tree(HERE, case)) for _ in range(rounds)]
+def _compare(call: Sequence[str], before: Path, rounds: int) -> None:
+    found = [(_in_tree(before, call), _in_tree(HERE, call)) for _ in range(rounds)]
     old, new = (min(pair[k]["seconds"] for pair in found) for k in (0, 1))
     gaps = "  ".join(f"{run['status']} {run['gap']}" for run in found[-1])
-    print(f"{case[0]:28s} {old:10.3f} {new:10.3f} {new / old:6.2f}  {gaps}", flush=True)
+    print(f"{call[0]:28s} {old:10.3f} {new:10.3f} {new / old:6.2f}  {gaps}", flush=True)
 
 
-def _in_tree(tree: Path, case: Sequence[str]) -> dict[str, Any]:
+def _in_tree(tree: Path, call: Sequence[str]) -> dict[str, Any]:
     paths = os.pathsep.join([str(tree / "src"), str(HERE)])
-    command = [sys.executable, "-m", "benchmarks._beside", "--one", *case]
+    command = [sys.executable, "-m", "benchmarks._beside", "--one", *call]
     done = subprocess.run(
         command, cwd=HERE, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
     )
     if done.returncode:
-        raise SystemExit(f"{case[0]} in {tree.name}: {done.stderr.strip().splitlines()[-1]}")
+        raise SystemExit(f"{call[0]} in {tree.name}: {done.stderr.strip().splitlines()[-1]}")
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
 

@@ -12,6 +12,7 @@ from gramian.losses import Squared
 from gramian.methods import repair
 from gramian.methods.alternating import Sweeps
 from gramian.methods.base import Settings
+from gramian.methods.loop import Certifier
 from gramian.methods.rough import rough
 from gramian.objectives.halves import RowFits, halves_of
 
@@ -269,11 +270,17 @@ def test_sweeps_in_float32_reach_a_proved_gap_with_repaired_dual_vectors(monkeyp
     monkeypatch.setattr("gramian.solvers.auto.MIN_COMPLETION_ORDER", 10)
     monkeypatch.setattr("gramian.methods.alternating.MIN_FLOAT32_ENTRIES", 1)
     monkeypatch.setattr(repair, "MAX_ENTRIES", 0)
-    for module in ("loop", "sweeping"):
-        monkeypatch.setattr(f"gramian.methods.{module}.EXACT_ORDER", 1, raising=False)
+    monkeypatch.setattr("gramian.methods.loop.EXACT_ORDER", 1)
+    steps, blocks = [], Certifier._bottom_by_block
+
+    def counted(*given):
+        steps.append(1)
+        return blocks(*given)
+
+    monkeypatch.setattr(Certifier, "_bottom_by_block", counted)
     problem = completion(60, 40, ridge=1.0)
     known = gm.minimize(problem, "staircase", tol=1e-9)
     found = gm.minimize(problem, tol=1e-4, random_state=0)
-    assert found.status is gm.Status.CONVERGED and found.certificate.proved
+    assert steps and found.status is gm.Status.CONVERGED and found.certificate.proved
     assert found.value <= known.value * (1 + 1e-4)
     assert found.certificate.lower_bound <= known.value * (1 + 1e-9)

@@ -15,6 +15,7 @@ from gramian.arrays.places import host, place
 from gramian.callbacks import ProgressBar
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE, TOLERANCE, or_auto, or_none
+from gramian.common.types import Array
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._quick import quick, swept
 from gramian.completion._ratings import Ratings
@@ -30,7 +31,6 @@ from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import History
 
-Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
 LEAST_SWEPT = 20_000

@@ -13,11 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.common.types import Array, Indices
 from gramian.completion._ratings import Ids, Ratings
 from gramian.result import Result
 
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 Words = NDArray[np.uint64]
 Sides = tuple[Words, Words]
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.places import host, moved, place
 from gramian.arrays.samples import check_size, real_numbers
 from gramian.common.parameters import ABOVE_ZERO, Rule, or_auto
+from gramian.common.types import Array
 from gramian.completion._base import Completion
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
@@ -23,8 +23,6 @@ from gramian.estimators.parameters import with_parameters
 from gramian.methods.room import place_for
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
-
-Array = NDArray[np.floating]
 
 LAM_PER_NOISE = 0.72
 """The guess of λ in units of σ(√ratings per row + √ratings per column), σ the size of the noise."""

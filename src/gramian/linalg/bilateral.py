@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.linalg.restriction import UNBOUNDED_STEP, Restriction
 from gramian.linalg.tolerances import MAX_STEPS
-
-Array = NDArray[np.floating]
 
 DAMPING = 1e-3
 """Diagonal shift of a singular Hessian, relative to its trace; the inverse is the largest length of

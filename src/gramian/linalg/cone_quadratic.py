@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dtrtri
 
 from gramian.arrays.threads import blas_threads_for
+from gramian.common.types import Array
 from gramian.linalg.svec import smat, svec, triangle, with_square
 from gramian.linalg.tolerances import ZERO
-
-Array = NDArray[np.floating]
 
 MAX_ITERATIONS = 50
 BOUNDARY_FRACTION = 0.98

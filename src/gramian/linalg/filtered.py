@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from gramian.common.types import Array
+
 Product = Callable[[Array], Array]
 
 DEGREE, FILTERS = 4, 2

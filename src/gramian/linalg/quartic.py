@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.linalg.polynomial import minimise_quartic
 from gramian.linalg.restriction import UNBOUNDED_STEP, Restriction
 from gramian.linalg.tolerances import MAX_STEPS
-
-Array = NDArray[np.floating]
 
 
 def quartic(restriction: Restriction) -> tuple[float, float]:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtrs
 
 from gramian.arrays.places import beside, host, largest, numbers, precision, zeros
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 ARMIJO_FRACTION, WOLFE_FRACTION = 1e-4, 0.9
 """Fractions of the initial slope in Wolfe's conditions: sufficient decrease, and curvature."""

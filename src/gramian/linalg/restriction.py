@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 UNBOUNDED_STEP = 1e30
 """Length of a step beyond which a decreasing function is considered unbounded below."""

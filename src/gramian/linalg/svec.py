@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from gramian.common.types import Array
+
 Indices = NDArray[np.intp]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-Array = NDArray[np.floating]
+from gramian.common.types import Array
 
 MAX_GRAM_ERROR = 0.1
 """Largest distance of QᵀQ from I, after one Cholesky factor, at which a second one suffices."""

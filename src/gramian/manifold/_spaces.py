@@ -268,8 +268,8 @@ def _barycentric_weights(grams: Array, squares: Array) -> Array:
     """
     k = squares.shape[1]
     traces = np.trace(grams, axis1=1, axis2=2)
-    size = 1e-3 * np.where(traces > 0, traces, 1.0) / k  # ridge
-    grams = grams + size[:, None, None] * np.eye(k)
+    ridge = 1e-3 * np.where(traces > 0, traces, 1.0) / k
+    grams = grams + ridge[:, None, None] * np.eye(k)
     found = np.linalg.solve(grams, np.ones((len(grams), k, 1)))[:, :, 0]
     found = found / found.sum(axis=1, keepdims=True)
     known = squares.min(axis=1) == 0

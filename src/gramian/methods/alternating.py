@@ -126,8 +126,8 @@ class Sweeps:
         """Continue from another factor, with its optimal offsets."""
         self._begin(self.halves.state(factor))
 
-    def widen(self, count: int) -> bool:
-        """Add up to `count` columns along which F decreases; whether there are any."""
+    def widen(self, count: int) -> None:
+        """Add up to `count` columns along which F decreases."""
         settings, own = self.settings, self.kept.shape[1]
         if self.halves.plain:
             wide = self.halves.with_falling(self.kept, count, settings.rng)
@@ -136,7 +136,6 @@ class Sweeps:
             wide = self.halves.state(with_falling(self.problem, factor, settings, count))
         if wide.shape[1] > own:
             self._begin(wide)
-        return bool(wide.shape[1] > own)
 
     def take(self, count: int) -> Any:
         """The factor after `count` more sweeps."""

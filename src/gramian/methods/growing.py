@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gramian.common.types import Array
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import compress, without_weak
 from gramian.methods.lbfgs import descend
@@ -14,8 +12,6 @@ from gramian.methods.loop import FIRST_COLUMNS, Certifier, GrowingColumns, Progr
 from gramian.methods.room import wide_rank
 from gramian.methods.staircase import staircase
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 ROUND_STEPS, DEVICE_ROUND_STEPS = (10, 80), (40, 160)
 """L-BFGS steps of the first round and of the longest; on a device a pass with few columns costs

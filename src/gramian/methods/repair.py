@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import contiguous, host, size
+from gramian.common.types import Array
 from gramian.linalg import ritz_pairs
 from gramian.linalg.cone_quadratic import cone_quadratic
 from gramian.linalg.subspace import subspace_pairs
@@ -26,8 +26,6 @@ from gramian.linalg.svec import svec
 from gramian.objectives import Objective
 from gramian.objectives.composite import near
 from gramian.objectives.halves import halves_of
-
-Array = NDArray[np.floating]
 
 REPAIR_EIGENVECTORS, LANCZOS_PRODUCTS = 16, 100
 """Eigenvectors of the repair, and Lanczos products for them. MovieLens 100K, gap before and after

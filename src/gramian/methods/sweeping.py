@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gramian.common.types import Array
 from gramian.methods.alternating import FLOAT32_TOL, Sweeps
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import WEAK_COLUMN_RATIO, compress, leanest, without_weak
 from gramian.methods.loop import Certifier, Progress, rounds
 from gramian.methods.staircase import staircase
 from gramian.problem import Problem
-
-Array = NDArray[np.floating]
 
 FIRST_COLUMNS = 240
 """Columns at the start. With more columns than the optimum has, λ_min converges faster: after 6

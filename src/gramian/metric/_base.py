@@ -283,7 +283,7 @@ class MetricLearner(
             problem, k, self.tol, self.time_limit, self.random_state, clock.now()
         )
         others = [] if problem.order > DENSE_ORDER else maps(k)
-        starts = starting_maps(relaxed.factor, k, gram, init, others)
+        starts = starts_at_rank(relaxed.factor, k, gram, init, others)
         return at_rank(problem, starts, relaxed, settings)
 
     def _earlier(self) -> Any:
@@ -447,7 +447,7 @@ def _two_directions(X: Any) -> Array:
     return np.asarray(PCA(2, random_state=0).fit_transform(dense))
 
 
-def starting_maps(
+def starts_at_rank(
     relaxed: Array, k: int, gram: Any, init: Array | None, maps: list[Array]
 ) -> list[Array]:
     """Starting maps with k columns: the optimum of any rank, truncated to the directions in which

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import place
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.constraints import EQUAL
 from gramian.estimators.path import NEIGHBOURS, earned, misplaced
 from gramian.neighbours import search_mixtures
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 MANY = 2000
 FITTED, HELD_OUT, WORK, BESIDE = 1800, 3000, 2e9, 100

@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from gramian.arrays.places import Place, host, namespace, place_of
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.constraints import other_class_neighbors
 from gramian.metric._impostors import Impostors, Standing
 from gramian.problems.local_metric import lmnn_of_keys
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 MOST = 30_000_000
 """Maximum number of active triplets; of more, those with the largest violations are kept."""

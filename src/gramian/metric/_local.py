@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh, row_signs
 from gramian.certificate import relative
 from gramian.common.parameters import ABOVE_ZERO, BELOW_ONE, NOT_NEGATIVE, one_of, or_auto
 from gramian.common.storage import storable
+from gramian.common.types import Array, Indices
 from gramian.constraints import other_class_neighbors, same_class_neighbors
 from gramian.estimators.parameters import with_parameters
 from gramian.maps import PairDistances
@@ -21,9 +21,6 @@ from gramian.problems.local_metric import whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.scatter_whitening import ScatterWhitening
 from gramian.reductions.span import Span
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 RIDGE, CROWDED = 1e-3, 1.0
 """Ridge of the scatter of similar pairs, relative to its mean eigenvalue: by default, and with more

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import bandwidth, blas
 
 from gramian.arrays.dense import DEVICE_ORDER, eigh
@@ -21,6 +20,7 @@ from gramian.arrays.places import Place, beside, place
 from gramian.arrays.samples import row_squares
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
+from gramian.common.types import Array, Indices
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
 from gramian.methods.eigenbasis import eigenpairs_of_sign
 from gramian.metric._base import principal_columns
@@ -45,9 +45,6 @@ from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums
 from gramian.result import Status
 from gramian.run import minimize
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 PATH = (1e-1, 1e3, 1e4, 1e6)
 """λ in units of 1/ḡ², ḡ the mean eigenvalue of XᵀX over its rank.

@@ -19,6 +19,7 @@ from gramian.arrays.dense import eigh, row_signs
 from gramian.arrays.samples import chosen_columns, near_origin, varying_columns
 from gramian.common.memory import check_memory
 from gramian.common.parameters import Rule
+from gramian.common.types import Array
 from gramian.estimators.kernel_functions import (
     PARAMS,
     check_kernel,
@@ -30,8 +31,6 @@ from gramian.estimators.parameters import with_parameters
 from gramian.metric._base import MetricLearner
 from gramian.metric._evidence import sample_keys
 from gramian.reductions.span import MATRICES, Span, dense_span, kernel_span, linear_span, span_of
-
-Array = NDArray[np.floating]
 
 EPS = float(np.finfo(float).eps)
 

@@ -9,6 +9,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
 from gramian.constraints import as_pairs
 from gramian.estimators.parameters import with_parameters
@@ -19,9 +20,6 @@ from gramian.metric._view import KernelMetricLearner, by_keys
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter
 from gramian.reductions.floor import Floor
 from gramian.reductions.span import Span
-
-Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 SMOOTHING = 0.3
 """μ in units of the median distance of the dissimilar pairs at S = I/d."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.common import clock
 from gramian.common.parameters import FLAG, one_of
+from gramian.common.types import Array
 from gramian.estimators.parameters import with_parameters
 from gramian.linalg import conjugate_gradient
 from gramian.metric._few_columns import starting_maps
@@ -21,8 +22,6 @@ from gramian.problem import Problem
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments, moments
 from gramian.reductions.span import Span
-
-Array = NDArray[np.floating]
 
 START_STEPS, START_FALL = 30, 1e-2
 """Steps of conjugate gradients for the start of a large problem, and their residual tolerance."""

@@ -15,7 +15,7 @@ from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.estimators.active_set import ActiveSet
 from gramian.estimators.parameters import with_parameters
 from gramian.methods.room import samples_place
-from gramian.metric._base import starting_maps
+from gramian.metric._base import starts_at_rank
 from gramian.metric._few_columns import maps_in
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import LocalLearner, ridge_for, targets_of
@@ -98,7 +98,7 @@ class LMNN(TripletFits, LocalLearner):
             k = self._limit(Z.shape[1])
             if k is not None and result.rank > k:
                 maps = maps_in(samples, classes, white.coordinates)(k)
-                maps = starting_maps(result.factor, k, Z.T @ Z, start, maps)
+                maps = starts_at_rank(result.factor, k, Z.T @ Z, start, maps)
                 result, self.n_active_ = rounds.at_rank(result, maps)
         self._finish(result, *self._shrunk(result.factor, Z, white, span))
 
