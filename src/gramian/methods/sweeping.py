@@ -20,13 +20,14 @@ sweeps of MovieLens 1M (rank 170) the gap is 2,048, 702 and 568 from 200, 240 an
 
 LEAN_COLUMN_RATIO = 1e-4
 """Squared length, relative to the largest, of columns that a certified point of a low accuracy
-does without, if F does not rise."""
+does without, if F does not rise. MovieLens 100K to 1e-3 ends with 93 columns instead of 142, 1M to
+1e-4 with 196 instead of 239, in the same time."""
 
 ADDED_COLUMNS = 24, 160
 """Columns added if all are used: half the present number, within these limits."""
 
-FIRST_SWEEPS, NEXT_SWEEPS = 8, 4
-"""Sweeps of the first round, and of every other one."""
+SWEEPS_PER_ROUND = 4
+"""Sweeps per round."""
 
 MAX_USED_FRACTION = 0.8
 """Fraction of columns that are not weak up to which the weak ones are dropped."""
@@ -50,12 +51,9 @@ def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[St
     start = sweeps.take(0)
     if not start.shape[1]:
         return
-    count = FIRST_SWEEPS
 
     def advance(Y: Array) -> Array:
-        nonlocal count
-        taken, count = count, NEXT_SWEEPS
-        return sweeps.take(taken)
+        return sweeps.take(SWEEPS_PER_ROUND)
 
     def look(Y: Array, progress: Progress) -> Step:
         whole, spare = objective.image(Y), 1e-2 * settings.tol
