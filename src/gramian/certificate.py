@@ -24,7 +24,8 @@ class Certificate:
     value : float
         F(M).
     lambda_min : float
-        A lower bound on the smallest eigenvalue of ∇F(M): at least 0 at an optimum over the cone.
+        A lower bound on the smallest eigenvalue of ∇F(M): at least 0 at an optimum over the cone;
+        −∞ if the bound is that of another dual vector, and this was not computed.
     complementarity : float
         ⟨∇F(M), M⟩: 0 at an optimum over the cone.
     gap : float or None
