@@ -32,7 +32,9 @@ class LanczosBasis:
     The recurrence also gives A·(Qy) without a product: see `image`.
 
     With `partial`, a vector is orthogonal to all before it only up to the square root of the
-    precision. T_k is then as accurate as with full reorthogonalisation (Simon 1984).
+    precision. T_k is then as accurate as with full reorthogonalisation (Simon 1984). On a device
+    reorthogonalisation is always full, and the entries of T_k stay there until they are needed: a
+    transfer takes longer than the arithmetic of a step.
     """
 
     def __init__(
@@ -45,12 +47,15 @@ class LanczosBasis:
         self._scale = 0.0
         self.alphas: list[float] = []
         self.betas: list[float] = []
-        self._drift = _Drift(precision) if partial else None
+        self._here = isinstance(self._rows, np.ndarray)
+        self._drift = _Drift(precision) if partial and self._here else None
+        self._unread: list[Array] = []
+        """Entries of T_k that are still on the device, in pairs."""
 
     @property
     def size(self) -> int:
         """Number k of completed steps."""
-        return len(self.alphas)
+        return len(self.alphas) + len(self._unread) // 2
 
     @property
     def last(self) -> Array:
@@ -75,6 +80,9 @@ class LanczosBasis:
     def extend(self, image: Array) -> None:
         """Take one step, given the image A q_{k+1}."""
         known = self._rows[: self.size + 1, :]
+        if not self._here:
+            self._extend_there(known, image)
+            return
         along = known[-1, :] @ image
         rest = image - along * known[-1, :]
         if self.betas:
@@ -88,25 +96,62 @@ class LanczosBasis:
             if self._drift.is_due([*self.alphas, alpha], self.betas, math.sqrt(square), level):
                 rest -= (known @ rest) @ known
                 (square,) = numbers(rest @ rest)
+        beta = self._record(alpha, square)
+        self._rows[self.size, :] = rest / beta if beta else 0.0
+
+    def _extend_there(self, known: Array, image: Array) -> None:
+        """A step on a device, without a transfer."""
+        along = known @ image
+        rest = image - along @ known
+        more = known @ rest
+        rest -= more @ known
+        square = rest @ rest
+        self._rows[self.size + 1, :] = rest / square**0.5
+        self._unread += [along[-1] + more[-1], square]
+
+    def _record(self, alpha: float, square: float) -> float:
+        """Append α_k and β_k, given β_k²; return β_k, 0 if the space is invariant."""
         if not math.isfinite(alpha + square):
             raise FloatingPointError("the operator returned NaN or infinite values")
         beta = math.sqrt(square)
         self._scale = max(self._scale, abs(alpha), beta)
+        beta = beta if beta > self._precision * self._scale else 0.0
         self.alphas.append(alpha)
-        if beta <= self._precision * self._scale:
-            self.betas.append(0.0)
-            self._rows[self.size, :] = 0.0
-        else:
-            self.betas.append(beta)
-            self._rows[self.size, :] = rest / beta
+        self.betas.append(beta)
+        return beta
+
+    def read(self) -> None:
+        """Read the entries of T_k from the device, up to a step that completed the space."""
+        unread, self._unread = self._unread, []
+        entries = numbers(*unread) if unread else []
+        for alpha, square in zip(entries[::2], entries[1::2], strict=True):
+            if not self._record(alpha, square):
+                self._rows[self.size, :] = 0.0
+                break
 
     def ritz(self) -> tuple[Array, Array]:
         """Return the eigenvalues (ascending) and eigenvectors of T_k."""
+        self.read()
         values, vectors = eigh_tridiagonal(self.alphas, self.betas[:-1])
         return values, vectors
 
+    def top(self) -> tuple[float, Array]:
+        """Return the largest eigenvalue of T_k and its eigenvector."""
+        self.read()
+        last = len(self.alphas) - 1
+        values, vectors = eigh_tridiagonal(
+            self.alphas, self.betas[:-1], select="i", select_range=(last, last)
+        )
+        return float(values[0]), vectors[:, 0]
+
+    @property
+    def reach(self) -> float:
+        """Estimate of ‖A‖: the largest entry of T_k."""
+        return self._scale
+
     def tridiagonal(self) -> Array:
         """Return T_k as a dense array."""
+        self.read()
         off = self.betas[:-1]
         return np.diag(self.alphas) + np.diag(off, 1) + np.diag(off, -1)
 
@@ -326,8 +371,8 @@ def ritz_pairs(
     while not basis.full:
         basis.extend(counted(basis.last))
         if enough is not None and basis.size % PRODUCTS_PER_CHECK == 0:
-            values, vectors = basis.ritz()
-            if enough(basis.size, float(values[-1]), basis.residual(vectors[:, -1])):
+            value, y = basis.top()
+            if enough(basis.size, value, basis.residual(y)):
                 break
     values, vectors = basis.ritz()
     chosen = vectors[:, ::-1][:, :k]

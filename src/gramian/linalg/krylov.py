@@ -14,7 +14,9 @@ from gramian.arrays.places import beside, column_squares, eye, host, namespace
 from gramian.linalg._lanczos import (
     Array,
     CountedOperator,
+    PRODUCTS_PER_CHECK,
     EigenPair,
+    LanczosBasis,
     Operator,
     Probe,
     RandomState,
@@ -25,6 +27,9 @@ from gramian.linalg.newton_eigen import newton_cg, newton_lanczos
 
 DENSE_ORDER = 64
 """Order up to which all eigenvalues are computed at once."""
+
+LONGEST_BASIS, BASIS_ELEMENTS, MOST_BASES = 300, 2**27, 20
+"""Vectors and elements of a basis on a device, and the number of bases."""
 
 
 def krylov(operator: CountedOperator, start: Array, tol: float, max_iter: int | None) -> EigenPair:
@@ -55,6 +60,28 @@ def _arpack(operator: CountedOperator, found: Probe, tol: float, max_iter: int |
     )
     _, vectors = eigsh(shifted, k=1, which="LA", v0=found.vector, tol=tol, maxiter=max_iter)
     return np.asarray(vectors)[:, 0]
+
+
+def restarted(
+    operator: CountedOperator, start: Array, tol: float, max_iter: int | None
+) -> EigenPair:
+    """Find the leading eigenpair by Lanczos with long bases, restarted from the Ritz vector."""
+    n, vector = operator.size, start
+    longest = min(n, max(PRODUCTS_PER_CHECK, min(LONGEST_BASIS, BASIS_ELEMENTS // n)))
+    for _ in range(max_iter or MOST_BASES):
+        basis = LanczosBasis(vector, longest, operator.precision)
+        near = False
+        while not (near or basis.full):
+            basis.extend(operator(basis.last))
+            if basis.size % PRODUCTS_PER_CHECK == 0 or basis.full:
+                value, y = basis.top()
+                reach = max(abs(value), basis.reach)
+                near = basis.residual(y) <= tol * reach
+        vector = basis.combine(y)
+        pair = operator.pair(vector, tol, reach)
+        if pair.converged:
+            break
+    return pair
 
 
 def dense_pairs(operator: CountedOperator, k: int) -> tuple[Array, Array, Array]:
@@ -114,8 +141,8 @@ def leading_eigenpair(
     Parameters
     ----------
     operator : anything with ``shape == (n, n)`` and ``@`` on (n,) and (n, k) arrays.
-    method : "krylov" (ARPACK), "newton-lanczos" or "newton-cg" (BILGO, Algorithm 2). An
-        operator on a device is always solved by "newton-lanczos", which runs there.
+    method : "krylov" (ARPACK), "newton-lanczos" or "newton-cg" (BILGO, Algorithm 2). For an
+        operator on a device it is always Lanczos, which runs there.
     v0 : an approximate eigenvector, to which a small random part is added.
     tol : the residual relative to max(|λ|, an estimate of ‖A‖). It is raised to the precision of
         the products, 4 √n ε.
@@ -132,6 +159,5 @@ def leading_eigenpair(
     counted = CountedOperator(operator)
     tol = max(tol, counted.precision)
     start = starting_vector(counted.size, v0, tol, random_state, counted.place)
-    if not counted.place.is_host:
-        method = "newton-lanczos"
-    return METHODS[method](counted, start, tol, max_iter)
+    find = METHODS[method] if counted.place.is_host else restarted
+    return find(counted, start, tol, max_iter)

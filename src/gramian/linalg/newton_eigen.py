@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gramian.arrays.places import host, norm
+from gramian.arrays.places import norm
 from gramian.linalg._lanczos import (
     Array,
     CountedOperator,
@@ -191,7 +191,7 @@ def _lanczos_step(centred: Centred, iterate: Iterate, forcing: float) -> Iterate
     extra = _independent_part(basis, iterate.previous)
     small = basis.tridiagonal()
     if extra is not None:
-        small = _bordered(small, host(basis.vectors @ extra[1]), float(extra[0] @ extra[1]))
+        small = _bordered(small, basis.vectors @ extra[1], float(extra[0] @ extra[1]))
     y = np.linalg.eigh(small)[1][:, -1]
     # The move is formed without q₁, not as a difference: near convergence it is tiny, and its
     # image must keep its relative accuracy to be used as a direction again.
@@ -232,7 +232,7 @@ def _independent_part(
     before = norm(direction[0])
     p, image = direction
     for _ in range(2):
-        y = host(basis.vectors @ p)
+        y = basis.vectors @ p
         p, image = p - basis.combine(y), image - basis.image(y)
     length = norm(p)
     if length <= _MIN_NEW_PART * before:
