@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.arrays.places import host, inner, namespace
+from gramian.arrays.places import host, inner, namespace, root
 from gramian.common.types import Array
 
 
@@ -78,7 +78,7 @@ class Spectrahedron(Domain):
         return np.maximum(eigenvalues - shifts[kept], 0.0)
 
     def rescale(self, L: Array) -> Array:
-        return L * float(np.sqrt(self.trace / inner(L, L)))
+        return L * root(self.trace / inner(L, L))
 
     def tangent(self, D: Array, L: Array) -> Array:
         """The projection on the tangent plane of the sphere ‖L‖² = τ."""

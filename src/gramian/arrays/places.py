@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,6 +29,8 @@ _NUMPY = (np.ndarray, np.generic)
 
 PART = 2**18
 """Block length for operations on long vectors."""
+
+_unread: ContextVar[bool] = ContextVar("unread", default=False)
 
 
 def namespace(*arrays: Any) -> Any:
@@ -86,7 +89,8 @@ def largest(array: Any) -> float:
     if isinstance(array, np.ndarray):
         return float(np.maximum.reduce(np.abs(array), axis=None))
     xp = namespace(array)
-    return float(xp.max(xp.abs(array)))
+    found: float = number(xp.max(xp.abs(array)))
+    return found
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
@@ -162,12 +166,57 @@ def side_by_side(blocks: Any) -> Any:
     return namespace(*blocks).concat(blocks, axis=1)
 
 
+def number(scalar: Any) -> Any:
+    """A one-element array as a Python float; inside `unread` an array on a device stays there."""
+    if _unread.get() and not isinstance(scalar, (float, *_NUMPY)):
+        return scalar
+    return float(scalar)
+
+
+def root(square: Any) -> float:
+    """The square root of a result of `number`."""
+    found: float = math.sqrt(square) if isinstance(square, float) else square**0.5
+    return found
+
+
+@contextmanager
+def unread() -> Iterator[None]:
+    """Within it `number` transfers nothing from a device, so that functions can be recorded."""
+    token = _unread.set(True)
+    try:
+        yield
+    finally:
+        _unread.reset(token)
+
+
+def read(thing: Any) -> Any:
+    """An object with its one-element arrays as Python floats, itself if it has none."""
+    found = {
+        name: float(value)
+        for name, value in vars(thing).items()
+        if getattr(value, "shape", None) == ()
+    }
+    if not found:
+        return thing
+    copied = copy(thing)
+    for name, value in found.items():
+        object.__setattr__(copied, name, value)  # images are frozen
+    return copied
+
+
+def scalars(like: Any, *values: Any) -> Any:
+    """Numbers and one-element arrays as one array on the device of another array, in float64."""
+    xp = namespace(like)
+    return xp.stack([xp.asarray(v, dtype=xp.float64, device=like.device) for v in values])
+
+
 def inner(U: Any, V: Any) -> float:
     """⟨U, V⟩, summed in float64."""
     if isinstance(U, np.ndarray):
         return float(np.add.reduce(U * V, axis=None, dtype=np.float64))
     xp = namespace(U, V)
-    return float(xp.sum(U * V, dtype=xp.float64))
+    found: float = number(xp.sum(U * V, dtype=xp.float64))
+    return found
 
 
 def absolute_inner(u: Any, v: Any) -> float:
@@ -189,7 +238,8 @@ def numbers(*scalars: Any) -> list[float]:
 def recorded(function: Any, place: Place) -> Any:
     """A function of one array for many calls that never converts a tensor to a number.
 
-    On a device its kernels are recorded after some calls and later launched as one graph.
+    On a device its kernels are recorded after some calls and later launched as one graph. Of a
+    tuple of results, tensors are copied; those inside other objects are valid until the next call.
     """
     if place.is_host or place.apart:  # transfers from the host cannot be recorded
         return function
@@ -208,7 +258,7 @@ def column_squares(V: Any) -> Any:
 
 def norm(V: Any) -> float:
     """The Frobenius norm ‖V‖."""
-    return math.sqrt(inner(V, V))
+    return root(inner(V, V))
 
 
 def precision(array: Any) -> float:

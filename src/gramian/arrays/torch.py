@@ -531,7 +531,7 @@ class Recorded:
         self.calls = 0
         self.given: Tensor = None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor) -> Any:
         self.calls += 1
         if self.calls == PLAIN_CALLS + 1 and x.is_cuda:
             self._record(x)
@@ -539,6 +539,8 @@ class Recorded:
             return self.function(x)
         self.given.copy_(x)
         self.graph.replay()
+        if isinstance(self.found, tuple):
+            return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in self.found)
         return self.found.clone()
 
     def _record(self, x: Tensor) -> None:

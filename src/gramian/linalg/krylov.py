@@ -12,9 +12,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from gramian.arrays.places import beside, column_squares, eye, host, namespace
 from gramian.linalg._lanczos import (
+    PRODUCTS_PER_CHECK,
     Array,
     CountedOperator,
-    PRODUCTS_PER_CHECK,
     EigenPair,
     LanczosBasis,
     Operator,

@@ -37,6 +37,13 @@ class Point:
     value: float
     gradient: Array
     image: Any = None
+    size: float | None = None
+    """The largest entry of ∇F(x), if known."""
+
+    @property
+    def steepest(self) -> float:
+        """The largest entry of ∇F(x)."""
+        return largest(self.gradient) if self.size is None else self.size
 
 
 class Pairs:
@@ -129,12 +136,12 @@ def quasi_newton(
     needs hardly more than one.
     """
     point = evaluate(start)
-    least = largest(point.gradient)
+    least = point.steepest
     enough = tol * least
     pairs = Pairs(point.gradient, memory) if pairs is None else pairs.resumed(point.gradient)
     quiet = 0
     for _ in range(iterations):
-        size = largest(point.gradient)
+        size = point.steepest
         quiet, least = (0, size) if size < 0.5 * least else (quiet, least)
         if not size > enough or quiet == MAX_STALLED_STEPS:
             break

@@ -11,7 +11,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.arrays.places import namespace
+from gramian.arrays.places import namespace, number
 from gramian.common.types import Array
 from gramian.losses.functions import where
 
@@ -177,7 +177,8 @@ class Separable(DiagonalHessian, ABC):
         self.smoothness = float(np.max(self.weight, initial=0.0)) * self.steepest
 
     def value(self, z: Array) -> float:
-        return float(namespace(z).sum(self.weight * self._phi(z - self.centre)))
+        found: float = number(namespace(z).sum(self.weight * self._phi(z - self.centre)))
+        return found
 
     def gradient(self, z: Array) -> Array:
         return self.weight * self._slope(z - self.centre)

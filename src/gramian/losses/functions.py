@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from gramian.arrays.places import namespace
+from gramian.arrays.places import namespace, number
 
 
 def positive(s: Any) -> Any:
@@ -54,7 +54,8 @@ def logsumexp(s: Any) -> float:
     """ln Σ exp(s)."""
     xp = namespace(s)
     top = xp.max(s)
-    return float(top) + float(xp.log(xp.sum(xp.exp(s - top))))
+    found: float = number(top + xp.log(xp.sum(xp.exp(s - top))))
+    return found
 
 
 def softmax(s: Any) -> Any:

@@ -21,6 +21,7 @@ from gramian.arrays.places import (
     inner,
     namespace,
     norm,
+    number,
 )
 from gramian.common.types import Indices
 from gramian.linalg import conjugate_gradient
@@ -144,7 +145,8 @@ class SquaredWithOffsets(Loss, Placed):
     def value(self, z: Array) -> float:
         b, c = self.offsets(z)
         squares = self.squares(z, (b, c))
-        return float(0.5 * squares + 0.5 * self.ridge * (b @ b + c @ c))
+        found: float = number(0.5 * squares + 0.5 * self.ridge * (b @ b + c @ c))
+        return found
 
     def squares(self, z: Array, fitted: Sides) -> Any:
         """Σ ωe², e the residuals for given offsets."""

@@ -29,7 +29,7 @@ class SoftMin(Loss):
         self.smoothness = 1.0 / self.mu
 
     def value(self, z: Array) -> float:
-        return float(self.mu * logsumexp(-(z + self.offset) / self.mu))
+        return self.mu * logsumexp(-(z + self.offset) / self.mu)
 
     def gradient(self, z: Array) -> Array:
         return -self._share(z)
@@ -95,7 +95,7 @@ class FilledSoftMin(Loss):
         return softmax(-values / self.mu), raised
 
     def value(self, z: Array) -> float:
-        return float(self.mu * logsumexp(-self._raised(z)[0] / self.mu))
+        return self.mu * logsumexp(-self._raised(z)[0] / self.mu)
 
     def gradient(self, z: Array) -> Array:
         share, raised = self._filled(z)
