@@ -8,10 +8,13 @@ import gramian as gm
 from gramian.arrays import cpu
 from gramian.arrays import places as arrays
 from gramian.graph import neighbor_graph
-from gramian.maps import anchored_margins
+from gramian.linalg import krylov, leading_eigenpair, ritz_pairs
+from gramian.losses import Logistic, SoftMin, Squared
+from gramian.maps import Entries, PairDistances, anchored_margins
 from gramian.maps.whitened import DenseRoot
 from gramian.metric import KTA, LMNN
 from gramian.neighbours import nearest, search_mixtures
+from gramian.objectives import Composite
 from gramian.proofs import lost_by
 from gramian.reductions.block_embedding import balanced
 from gramian.spectral import top_eigen
@@ -187,6 +190,98 @@ def test_recorded_calls_give_the_same_results(place):
     assert not np.allclose(arrays.host(first), arrays.host(second))
     wide = place.put(RNG.standard_normal((30, 30)))
     np.testing.assert_allclose(arrays.host(product(wide)), arrays.host(A @ wide + b))
+
+
+class There:
+    """A matrix on a device as an operator."""
+
+    def __init__(self, A, place):
+        self.A, self.place, self.shape = place.put(A), place, A.shape
+
+    def __matmul__(self, v):
+        return self.A @ v
+
+
+@pytest.mark.parametrize("rank", [1, 3, 12])
+def test_lanczos_of_an_invariant_space_ends_there(rank, place):
+    """Entries that are read after the step that completed the space are ignored."""
+    B = RNG.standard_normal((90, rank))
+    found = ritz_pairs(There(B @ B.T, place), 2, steps=60, v0=place.put(B.sum(axis=1)))
+    expected = np.linalg.eigvalsh(B @ B.T)[::-1][: min(2, rank)]
+    np.testing.assert_allclose(found.values[: expected.size], expected, rtol=1e-9)
+
+
+def test_lanczos_rejects_products_that_are_not_finite(place):
+    operator = There(np.diag([1.0, 2.0, np.nan]), place)
+    with pytest.raises(FloatingPointError, match="NaN"):
+        ritz_pairs(operator, 1, steps=3, v0=place.put(np.ones(3)))
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-9])
+def test_leading_eigenvalue_after_restarts(tol, place, monkeypatch):
+    monkeypatch.setattr(krylov, "LONGEST_BASIS", 20)
+    values = np.append(np.linspace(-1.0, 1.0, 199), 1.02)
+    Q = np.linalg.qr(RNG.standard_normal((200, 200)))[0]
+    operator = There((Q * values) @ Q.T, place)
+    found = leading_eigenpair(operator, tol=tol, random_state=0, max_iter=100)
+    assert found.converged and found.products > 40
+    assert found.value == pytest.approx(1.02, abs=tol)
+
+
+def composite(kind, domain=None):
+    w, targets = RNG.random(PAIRS - 5) + 0.5, RNG.random(PAIRS - 5)
+    pairs = np.column_stack([ROWS, COLS])[5:]
+    pairs = np.where(pairs[:, :1] == pairs[:, 1:], (pairs + [0, 1]) % ORDER, pairs)
+    made = {
+        "distances": (PairDistances(pairs, ORDER), Squared(targets, weight=w)),
+        "entries": (Entries(pairs, ORDER), Logistic(targets)),
+        "soft-min": (PairDistances(pairs, ORDER), SoftMin(mu=0.1)),
+    }
+    return gm.Problem(Composite(*made[kind], np.diag(RNG.random(ORDER))), domain or gm.PSDCone())
+
+
+def completion():
+    cells = np.unique(RNG.integers(0, 40 * ORDER, 300))
+    i, j = np.divmod(cells, ORDER)
+    return gm.problems.nuclear_completion(
+        i, j, RNG.standard_normal(i.size), (40, ORDER), 1.0, ridge=2.0
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: composite("distances"),
+        lambda: composite("entries"),
+        lambda: composite("soft-min", gm.Spectrahedron(2.0)),
+        completion,
+    ],
+    ids=["distances", "entries", "soft-min", "completion"],
+)
+def test_an_evaluation_of_a_descent_transfers_nothing(make, place):
+    """It can be recorded, and gives the value and the slope of the objective."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watch(TorchDispatchMode):
+        transfers = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.transfers += "_local_scalar_dense" in str(function)
+            return function(*args, **(kwargs or {}))
+
+    problem = make()
+    L, domain = RNG.standard_normal((problem.order, 4)), problem.domain
+    there, moved = place.put(L), arrays.moved(problem.objective, place)
+    moved.gradient_factor(moved.image(there))
+    with Watch() as watch, arrays.unread():
+        image = moved.image(domain.rescale(there))
+        slope, value = moved.gradient_factor(image), moved.value(image)
+    assert watch.transfers == 0 and not isinstance(value, float)
+    assert isinstance(arrays.read(image).linear, float)
+    here = problem.objective.image(domain.rescale(L))
+    assert float(value) == pytest.approx(problem.objective.value(here), rel=1e-10)
+    expected = problem.objective.gradient_factor(here)
+    np.testing.assert_allclose(arrays.host(slope), expected, rtol=1e-8, atol=1e-8)
 
 
 def test_triplet_maps_of_device_and_host_agree(place):

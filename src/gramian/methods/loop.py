@@ -134,7 +134,8 @@ class Certifier:
         if self.block and operator.order > EXACT_ORDER:
             below = self._bottom_by_block(operator, image)
         else:
-            below, _ = bottom_of(operator, None, 1e-8)
+            value = objective.value(image)
+            below, _ = bottom_of(operator, self.vector, needed(value, image.factor, self.settings))
         return self.bounds.look(image, bottom, known=known_bound(self.problem, w, below))
 
     def _bottom_by_block(self, operator: Any, image: Any) -> Bottom:
