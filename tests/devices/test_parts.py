@@ -231,7 +231,7 @@ def test_leading_eigenvalue_after_restarts(tol, place, monkeypatch):
 def composite(kind, domain=None):
     w, targets = RNG.random(PAIRS - 5) + 0.5, RNG.random(PAIRS - 5)
     pairs = np.column_stack([ROWS, COLS])[5:]
-    pairs = np.where(pairs[:, :1] == pairs[:, 1:], (pairs + [0, 1]) % ORDER, pairs)
+    pairs = np.where(pairs[:, :1] == pairs[:, 1:], np.add(pairs, [0, 1]) % ORDER, pairs)
     made = {
         "distances": (PairDistances(pairs, ORDER), Squared(targets, weight=w)),
         "entries": (Entries(pairs, ORDER), Logistic(targets)),
