@@ -202,6 +202,20 @@ def test_transform_of_one_row_equals_that_in_a_batch(learner):
             np.testing.assert_array_equal(name, names[k])
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_canonical_order_of_many_ratings_is_that_of_few(weighted, monkeypatch):
+    given = stars("small", NuclearCompletion)
+    weights = np.random.default_rng(0).integers(1, 3, len(given[2])) * 0.5 if weighted else None
+    few = canonical(gather(given, weights=weights))
+    monkeypatch.setattr("gramian.arrays.entries.MANY", 1)
+    many = canonical(gather(given, weights=weights))
+    for side in (0, 1):
+        np.testing.assert_array_equal(many.order[side], few.order[side])
+        np.testing.assert_array_equal(many.equal[side], few.equal[side])
+    assert (many.ratings.matrix != few.ratings.matrix).nnz == 0
+    assert (many.known() != few.known()).nnz == 0
+
+
 def test_the_canonical_order_is_a_permutation_and_finds_equal_rows():
     given = stars("small", NuclearCompletion)
     ratings = gather(given)

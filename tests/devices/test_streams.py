@@ -174,7 +174,11 @@ def limited(monkeypatch, share=0.98):
         return asked[-1]
 
     monkeypatch.setattr(room, "MIN_BLOCK_ROWS", 60)
-    for name in ("run", "completion._selection", "completion.nuclear_completion"):
+    users = (
+        "run",
+        *(f"completion.{name}" for name in ("_base", "_selection", "nuclear_completion")),
+    )
+    for name in users:
         monkeypatch.setattr(import_module(f"gramian.{name}"), "place_for", of)
     return asked
 

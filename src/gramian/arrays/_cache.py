@@ -141,6 +141,6 @@ def _folder() -> Path:
 def _version() -> str:
     """Numba's version and a digest of the modules of kernels."""
     folder, digest = Path(__file__).parent, sha256()
-    for name in ("_cache.py", "_front_kernels.py", "_kernels.py", "_neighbour_kernels.py"):
-        digest.update((folder / name).read_bytes())
+    for path in (folder / "_cache.py", *sorted(folder.glob("*_kernels.py"))):
+        digest.update(path.read_bytes())
     return f"{numba.__version__}-{digest.hexdigest()[:16]}"

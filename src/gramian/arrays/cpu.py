@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from gramian.arrays.entries import are_many, counting_sort, tallied
 from gramian.arrays.threads import in_parts
 from gramian.common.memory import memory
 
@@ -120,7 +121,7 @@ def csr(data: NDArray[Any], indices: Indices, indptr: Indices, shape: tuple[int,
 
 def starts(keys: Indices, count: int) -> Indices:
     """The first position of each key 0..count in a sorted array of keys."""
-    return index_array(np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))]))
+    return index_array(np.concatenate([[0], np.cumsum(tallied(keys, count))]))
 
 
 def group_sums(groups: Indices, values: Floats, count: int) -> NDArray[np.float64]:
@@ -163,6 +164,10 @@ def turned(
     indptr: Indices, indices: Indices, shape: tuple[int, int]
 ) -> tuple[Indices, Indices, Indices]:
     """The transposed pattern: its row starts, its columns, and the index of each entry."""
+    if are_many(indices):
+        begin, order = counting_sort(indices, shape[1])
+        rows = np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(indptr))
+        return begin, taken(rows, order), order
     numbers = np.arange(indices.size, dtype=np.int32)
     numbered = csr(numbers, indices, indptr, shape).tocsc()
     return index_array(numbered.indptr), index_array(numbered.indices), numbered.data
@@ -171,17 +176,6 @@ def turned(
 def index_array(indices: ArrayLike) -> Indices:
     """Contiguous int32, the only index type: half the traffic of int64, one compiled variant."""
     return np.ascontiguousarray(indices, dtype=np.int32)
-
-
-def counting_sort(keys: Indices, n_keys: int) -> tuple[Indices, Indices]:
-    """Stable sort of small integers in linear time: the start of each key, and the order.
-
-    This is scipy's conversion to CSR of a matrix with one entry per column.
-    """
-    columns = np.arange(keys.size, dtype=np.int32)
-    ones = np.ones(keys.size, dtype=np.int8)
-    sorted_rows = sparse.coo_array((ones, (keys, columns)), shape=(n_keys, keys.size)).tocsr()
-    return index_array(sorted_rows.indptr), index_array(sorted_rows.indices)
 
 
 def gather_entries(
@@ -266,7 +260,7 @@ def scatter_distances(
     return degree * V - adjacency @ V
 
 
-def taken(values: Floats, places: NDArray[np.integer]) -> Floats:
+def taken(values: NDArray[Any], places: NDArray[np.integer]) -> NDArray[Any]:
     """The values, or the rows, with the given indices, in several threads if that is faster."""
     found = np.empty((places.size, *values.shape[1:]), dtype=values.dtype)
 

@@ -313,10 +313,15 @@ def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
     """The sums of the values, or of the rows, of each group 0..count, in a fixed order."""
     if isinstance(groups, Blocks):
         return sum(group_sums_of(groups, part, values[part], count) for part in groups.parts)
+    begin, order = _grouped(groups, count)
+    return _summed(begin, order, values)
+
+
+def _grouped(groups: Tensor, count: int) -> tuple[Tensor, Tensor | None]:
+    """The start of each group 0..count and the order that sorts them, stored with the groups."""
     if groups not in _GROUPS:
         _GROUPS[groups] = starts(groups, count), sorting(groups)
-    begin, order = _GROUPS[groups]
-    return _summed(begin, order, values)
+    return _GROUPS[groups]
 
 
 def group_sums_of(groups: Any, part: slice, values: Tensor, count: int) -> Tensor:
@@ -397,8 +402,10 @@ def turned(
     """The transposed pattern: its row starts, its columns, and the index of each entry."""
     each = torch.arange(shape[0], device=indices.device, dtype=torch.int32)
     rows = torch.repeat_interleave(each, torch.diff(indptr))
-    order = torch.argsort(indices, stable=True).int()
-    return starts(indices, shape[1]), rows[order], order
+    begin, order = _grouped(indices, shape[1])
+    if order is None:
+        order = torch.arange(indices.shape[0], device=indices.device, dtype=torch.int32)
+    return begin, taken(rows, order), order
 
 
 def triangular_inverse(C: Tensor) -> Tensor:
@@ -474,14 +481,24 @@ class Csr:
 
 
 def gram(matrix: Csr) -> Tensor:
-    """BᵀB, dense, from dense blocks of rows."""
+    """BᵀB, dense, from dense blocks of rows: its lower tiles, which the upper ones repeat."""
     n = matrix.shape[1]
     found = torch.zeros((n, n), dtype=torch.float64, device=matrix.data.device)
-    step = max(1, DENSE_BLOCK // n)
+    step, tiles = max(1, DENSE_BLOCK // n), _lower_tiles(n)
     for first in range(0, matrix.shape[0], step):
         block = matrix.rows(first, first + step).toarray()
-        found += block.T @ block
+        for rows, cols in tiles:
+            found[rows, cols].addmm_(block[:, rows].T, block[:, cols])
+    for rows, cols in tiles:
+        if rows != cols:
+            found[cols, rows] = found[rows, cols].T
     return found
+
+
+def _lower_tiles(n: int) -> list[tuple[slice, slice]]:
+    """The tiles of a matrix of order n that are on or below the diagonal."""
+    spans = [slice(first, min(first + TILE, n)) for first in range(0, n, TILE)]
+    return [(rows, cols) for k, rows in enumerate(spans) for cols in spans[: k + 1]]
 
 
 def cholesky(A: Tensor) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from gramian.arrays.places import host, place
+from gramian.arrays.places import host, moved, place
 from gramian.callbacks import ProgressBar
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE, TOLERANCE, or_auto, or_none
@@ -26,6 +26,7 @@ from gramian.estimators.fitting import AUTO, settle, solve, sweeps_for
 from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.path import EvidencePath
 from gramian.estimators.persistence import Kept
+from gramian.methods.room import place_for
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
@@ -170,7 +171,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
                 if clock.interrupted():
                     raise
                 start = self._guessed(ratings)
-        problem = self._problem(ratings, start.lam, start.offsets)
+        problem = self._there(self._problem(ratings, start.lam, start.offsets))
         limit = self.time_limit
         if limit is not None:  # the time that is left, for one step at least
             limit = max(limit - clock.elapsed(started), sys.float_info.min)
@@ -178,6 +179,12 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
             self, problem, start.factor, rank=self.rank, time_limit=limit, tol=self._tolerance
         )
         return Solved(result, problem, start)
+
+    def _there(self, problem: Problem) -> Problem:
+        """The problem on the device: the solution uses the same arrays as the run."""
+        there = place_for(problem, self.device, self.rank)
+        with there.room():
+            return moved(problem, there)
 
     def _guessed(self, ratings: Ratings) -> Start:
         """The start without held-out entries."""

@@ -7,12 +7,15 @@ this order, and its results are put back into the order of the ids.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.arrays.cpu import index_array, taken
+from gramian.arrays.entries import NO_VALUES, Lines, are_many, hashed, permuted
 from gramian.common.types import Array, Indices
 from gramian.completion._ratings import Ids, Ratings
 from gramian.result import Result
@@ -76,8 +79,7 @@ class Canonical:
             factor[lines] = self.restored(side, factor[lines])
         if dual is not None:
             each = dual.reshape(self.ratings.values.size, -1)
-            entries = np.arange(len(each), dtype=np.int32)
-            dual = each[self._by_id(entries).data].reshape(dual.shape)
+            dual = taken(each, self._by_id[2]).reshape(dual.shape)
         return replace(result, factor=factor, dual=dual)
 
     def restored(self, side: int, lines: NDArray[Any]) -> NDArray[Any]:
@@ -94,13 +96,16 @@ class Canonical:
 
     def known(self) -> sp.csr_array:
         """The matrix of the ratings in the order of the ids."""
-        return self._by_id(self.ratings.values)
+        starts, cols, order = self._by_id
+        values = taken(self.ratings.values, order)
+        return sp.csr_array((values, cols, starts), shape=self.ratings.shape)
 
-    def _by_id(self, entries: NDArray[Any]) -> sp.csr_array:
-        """A matrix of numbers of the entries, in the order of the ids."""
+    @cached_property
+    def _by_id(self) -> Lines:
+        """The start of each row, the columns and the indices of the entries in the order of ids."""
         rows, cols = self.order
-        matrix = entries, cols[self.ratings.cols], self.ratings.starts
-        return _reordered(matrix, np.argsort(rows), self.ratings.shape)
+        source, back = (self.ratings.starts, self.ratings.cols), index_array(np.argsort(rows))
+        return permuted(source, back, cols, cols.size)
 
 
 def canonical(ratings: Ratings) -> Canonical:
@@ -132,10 +137,17 @@ def _refined(ratings: Ratings, start: Sides, colours: Sides) -> Sides:
 
     Sums of integers modulo 2⁶⁴ do not depend on the order of the ratings.
     """
-    by_row, by_col = start[0].copy(), start[1].copy()
     low = float(ratings.values.min())
     span = 0.0 if ratings.flat else float(ratings.values.max()) - low
     heaviest = 1.0 if ratings.weights is None else float(ratings.weights.max())
+    if are_many(ratings.cols):
+        weights = NO_VALUES if ratings.weights is None else ratings.weights
+        more = hashed(
+            ratings.starts, ratings.cols, (ratings.values, weights),
+            (VALUE_STEPS, low, span, heaviest), colours,
+        )  # fmt: skip
+        return start[0] + more[0], start[1] + more[1]
+    by_row, by_col = start[0].copy(), start[1].copy()
     for part in ratings.parts(HASHED):
         rows, cols = ratings.rows[part], ratings.cols[part]
         words = _mixed(_stepped(ratings.values[part] - low, span))
@@ -188,27 +200,15 @@ def _mixed(words: Words) -> Words:
 
 def _placed(ratings: Ratings, rows: Indices, cols: Indices) -> Ratings:
     """The ratings with rows and columns in another order."""
-    places = np.argsort(cols).astype(np.int32)[ratings.cols]
-
-    def turned(each: Array) -> sp.csr_array:
-        return _reordered((each, places, ratings.starts), rows, ratings.shape)
-
-    values, (of_rows, of_cols) = turned(ratings.values), ratings.features
+    source, places = (ratings.starts, ratings.cols), index_array(np.argsort(cols))
+    starts, columns, order = permuted(source, rows, places, cols.size)
+    of_rows, of_cols = ratings.features
     return Ratings(
-        np.repeat(np.arange(rows.size, dtype=np.int32), np.diff(values.indptr)),
-        values.indices,
-        values.data,
+        np.repeat(np.arange(rows.size, dtype=np.int32), np.diff(starts)),
+        columns,
+        taken(ratings.values, order),
         Ids(ratings.row_ids.names[rows]),
         Ids(ratings.col_ids.names[cols]),
-        None if ratings.weights is None else turned(ratings.weights).data,
+        None if ratings.weights is None else taken(ratings.weights, order),
         (None if of_rows is None else of_rows[rows], None if of_cols is None else of_cols[cols]),
     )
-
-
-def _reordered(
-    matrix: tuple[NDArray[Any], Indices, Indices], rows: Indices, shape: tuple[int, int]
-) -> sp.csr_array:
-    """A matrix given by data, columns and starts with its rows in another order, columns sorted."""
-    found = sp.csr_array(matrix, shape=shape)[rows]
-    found.sort_indices()
-    return found

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.arrays.cpu import index_array
+from gramian.arrays.cpu import index_array, taken
+from gramian.arrays.entries import tallied
 from gramian.arrays.places import PART
 from gramian.common.storage import storable
 from gramian.common.types import Array, Indices
@@ -80,12 +81,15 @@ class Ids:
     def _of_dense(cls, given: NDArray[Any], first: int, last: int) -> tuple[Ids, Indices]:
         """The ids of integers with few gaps, by a table with an entry for each integer."""
         kind: Any = np.int32 if max(last, -first) < 2**30 else np.int64
-        offsets: Any = given.astype(kind, copy=False) - kind(first)
-        present = np.zeros(last - first + 1, dtype=bool)
-        present[offsets] = True
-        places = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        offsets: Any = given.astype(kind, copy=False)
+        if first:
+            offsets = offsets - kind(first)
+        present = tallied(index_array(offsets), last - first + 1) > 0
         names = (np.flatnonzero(present) + first).astype(given.dtype)
-        return cls(names), places[offsets]
+        if present.all():
+            return cls(names), offsets
+        places = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        return cls(names), taken(places, offsets)
 
     def find(self, given: ArrayLike) -> Indices:
         """The index of each id, −1 where it is unknown.
@@ -174,10 +178,12 @@ class Ratings:
 
     def counts(self, side: int) -> Indices:
         """The number of entries of each row (side 0), or of each column (side 1)."""
-        index, found = (self.rows, self.cols)[side], np.zeros(self.shape[side], dtype=np.int64)
-        for part in self.parts():
-            found += np.bincount(index[part], minlength=found.size)
-        return found
+        return self._counts[side]
+
+    @cached_property
+    def _counts(self) -> tuple[Indices, Indices]:
+        of_cols = tallied(index_array(self.cols), self.shape[1])
+        return np.diff(self.starts).astype(np.int64), of_cols.astype(np.int64)
 
     def parts(self, length: int = PART) -> list[slice]:
         """Blocks of entries: sums over them need no temporary array of the length of all."""
@@ -185,10 +191,7 @@ class Ratings:
 
     def sums(self, side: int) -> Array:
         """The sum of the values of each row (side 0), or of each column (side 1)."""
-        index, found = (self.rows, self.cols)[side], np.zeros(self.shape[side])
-        for part in self.parts():
-            found += np.bincount(index[part], self.values[part], minlength=found.size)
-        return found
+        return tallied(index_array((self.rows, self.cols)[side]), self.shape[side], self.values)
 
     def mean_square(self, mean: float) -> float:
         """The mean of (v − μ)²."""
@@ -253,7 +256,7 @@ class Ratings:
         """The state that a checkpoint has stored."""
         return np.array(stored)
 
-    @property
+    @cached_property
     def starts(self) -> Indices:
         """The index of the first entry of each row, and the number of entries."""
         return index_array(np.searchsorted(self.rows, np.arange(self.shape[0] + 1)))

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from gramian.arrays.cpu import counting_sort, index_array
+from gramian.arrays.cpu import index_array, taken
+from gramian.arrays.entries import sorted_entries
 from gramian.arrays.samples import (
     check_size,
     is_missing,
@@ -20,10 +21,14 @@ from gramian.arrays.samples import (
     refuse_masked,
     refuse_no_samples,
 )
+from gramian.arrays.threads import in_parts
 from gramian.common.storage import storable
 from gramian.common.types import Array, Indices
 from gramian.common.warnings import warn
 from gramian.completion._ratings import Ids, Ratings, joined
+
+SUM = 8
+"""Cost of an entry of a sum of runs, in multiplications."""
 
 DUPLICATES = ("error", "mean", "sum", "last")
 
@@ -309,7 +314,7 @@ def by_row_and_column(
         if duplicates == "error":
             _refuse_repeated(i, j, first, row_ids, col_ids)
         values, weights = merged(values, weights, first, duplicates)
-        i, j = i[first], j[first]
+        i, j = taken(i, first), taken(j, first)
     return Ratings(i, j, values, row_ids, col_ids, weights)
 
 
@@ -322,13 +327,16 @@ def ordered(entries: tuple[Any, ...], m: int, n: int) -> tuple[tuple[Any, ...], 
         live = weights > 0
         fields, weights = [field[live] for field in fields], weights[live]
     i, j = map(index_array, fields[:2])
-    by_column = counting_sort(j, n)[1]
-    order = by_column[counting_sort(i[by_column], m)[1]]
-    i, j, *others = (field[order] for field in (i, j, *fields[2:]))
+    others, lines = fields[2:], sorted_entries(i, j, (m, n))
+    if lines is not None:
+        starts, j, order = lines
+        i = np.repeat(np.arange(m, dtype=np.int32), np.diff(starts))
+        others = [taken(field, order) for field in others]
+        weights = None if weights is None else taken(weights, order)
     new = np.ones(i.size, dtype=bool)
     np.not_equal(i[1:], i[:-1], out=new[1:])
     new[1:] |= j[1:] != j[:-1]
-    return (i, j, *others, None if weights is None else weights[order]), new
+    return (i, j, *others, weights), new
 
 
 def merged(
@@ -338,14 +346,34 @@ def merged(
     if duplicates == "last":
         ends = np.append(first[1:], values.size) - 1
         return values[ends], None if weights is None else weights[ends]
-    shares = np.ones_like(values) if weights is None else weights
-    totals = np.add.reduceat(shares, first)
+    counts = run_lengths(first, values.size)
+    totals: Any = counts if weights is None else run_sums(weights, first)
     if duplicates == "sum":
-        sums = np.add.reduceat(values, first)
-        counts = np.diff(np.append(first, values.size))
-        return sums, None if weights is None else totals / counts
-    means = np.add.reduceat(shares * values, first) / totals
+        return run_sums(values, first), None if weights is None else totals / counts
+    means = run_sums(values if weights is None else weights * values, first)
+    means /= totals
     return means, None if weights is None else totals
+
+
+def run_lengths(first: Indices, size: int) -> Indices:
+    """The length of each run that begins at `first`."""
+    found = np.empty_like(first)
+    np.subtract(first[1:], first[:-1], out=found[:-1])
+    found[-1] = size - first[-1]
+    return found
+
+
+def run_sums(values: Array, first: Indices) -> Array:
+    """The sum of each run of values that begins at `first`."""
+    found = np.empty(first.size)
+
+    def add(start: int, stop: int) -> None:
+        begin = first[start]
+        end = first[stop] if stop < first.size else values.size
+        np.add.reduceat(values[begin:end], first[start:stop] - begin, out=found[start:stop])
+
+    in_parts(add, first.size, SUM * values.size)
+    return found
 
 
 def _refuse_repeated(i: Indices, j: Indices, first: Indices, row_ids: Ids, col_ids: Ids) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays.places import host
+from gramian.arrays.places import at_home, host
 from gramian.certificate import relative
 from gramian.common.parameters import ABOVE_ZERO, one_of
 from gramian.common.types import Array
@@ -172,7 +172,8 @@ class MMMF(Completion):
         thresholds = self._midway()
         if self._learned:
             objective: Any = problem.objective
-            moved = thresholds + host(objective.loss.thresholds(objective.image(factor).z))
+            image = objective.image(objective.place.put(factor))
+            moved = thresholds + host(objective.loss.thresholds(image.z))
             thresholds = np.maximum.accumulate(moved)
         return replace(given, thresholds=thresholds)
 
@@ -199,7 +200,7 @@ class MMMF(Completion):
             count = ratings.values.size if ratings.weights is None else ratings.weights.sum()
             value = self.result_.value + 0.5 * self.mu * float(count) * (self.classes_.size - 1)
         else:
-            value = self._sharp_value(solved.problem.objective)
+            value = self._sharp_value(at_home(solved.problem.objective))
         self.hinge_gap_ = relative(value - self.certificate_.lower_bound, value)
 
     def _sharp_value(self, objective: Any) -> float:

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramian.arrays.cpu import counting_sort
+from gramian.arrays.entries import counting_sort
 from gramian.common.types import Array, Indices
 from gramian.completion._ratings import Ids, Ratings
 from gramian.completion._reading import (

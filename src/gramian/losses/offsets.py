@@ -22,6 +22,7 @@ from gramian.arrays.places import (
     namespace,
     norm,
     number,
+    place_of,
 )
 from gramian.common.types import Indices
 from gramian.linalg import conjugate_gradient
@@ -47,6 +48,9 @@ INVERTED, BLOCK = 20_000, 2**26
 
 CHUNK, FEW = 2**16, 2**18
 """Entries per block of a sum, and the number of entries up to which their scales are stored."""
+
+DEVICE_CHUNK = 2**24
+"""Entries per block on a device: temporary arrays of 0.13 GB."""
 
 EVERY = slice(None)
 
@@ -122,17 +126,18 @@ class SquaredWithOffsets(Loss, Placed):
         if self.one_by_one is not None:
             return self.one_by_one[part]
         assert self.sides is not None
-        scale: Array = self.sides[0][self.rows[part]]
-        scale *= self.sides[1][self.cols[part]]
+        scale: Array = _at(self.sides[0], self.rows[part])
+        scale *= _at(self.sides[1], self.cols[part])
         return scale
 
     def _parts(self) -> list[slice]:
-        """Blocks of entries that fit into the cache; on a device all, or those streamed there."""
+        """Blocks of entries that fit into the cache; on a device long ones, or those streamed."""
         if isinstance(self.given, Blocks):
             return self.given.parts
-        if not self.place.is_host:
+        count, step = self.given.shape[0], CHUNK if self.place.is_host else DEVICE_CHUNK
+        if count <= step and not self.place.is_host:
             return [EVERY]
-        return [slice(k, k + CHUNK) for k in range(0, max(self.given.size, 1), CHUNK)]
+        return [slice(k, k + step) for k in range(0, max(count, 1), step)]
 
     def offsets(self, z: Array) -> Sides:
         """b and c for a given z, stored as long as z exists."""
@@ -178,8 +183,8 @@ class SquaredWithOffsets(Loss, Placed):
 
             def bent(part: slice) -> Array:
                 e = scaled(part)
-                e -= b[self.rows[part]]
-                e -= c[self.cols[part]]
+                e -= _at(b, self.rows[part])
+                e -= _at(c, self.cols[part])
                 e *= along(self._scale(part), d)
                 return self._weighted(e, part)
 
@@ -239,8 +244,8 @@ class SquaredWithOffsets(Loss, Placed):
         left *= -1.0
         left += self.given[part] - self.centre
         if fitted is not None:
-            left -= fitted[0][self.rows[part]]
-            left -= fitted[1][self.cols[part]]
+            left -= _at(fitted[0], self.rows[part])
+            left -= _at(fitted[1], self.cols[part])
         return left
 
     def _weighted(self, e: Array, part: slice) -> Array:
@@ -251,6 +256,10 @@ class SquaredWithOffsets(Loss, Placed):
         """The sums by row and by column of values given for each part of the entries."""
         by_row: Any = 0.0
         by_col: Any = 0.0
+        if self._is_there:  # the order by column is stored for all entries
+            e = _joined(values, self._parts(), self.given.shape[0])
+            sums = backend(e).group_sums
+            return sums(self.rows, e, self.shape[0]), sums(self.cols, e, self.shape[1])
         for part in self._parts():
             e = values(part)
             sums = backend(e).group_sums_of
@@ -270,7 +279,7 @@ class SquaredWithOffsets(Loss, Placed):
         own, other = (self.rows, self.cols) if side == 0 else (self.cols, self.rows)
         library = backend(values)
         found: Any = 0.0
-        for part in self._parts():
+        for part in [EVERY] if self._is_there else self._parts():
             e = self._weighted(library.taken(values, other[part]), part)
             found = found + library.group_sums_of(own, part, e, self.shape[side])
         return found
@@ -291,16 +300,48 @@ class SquaredWithOffsets(Loss, Placed):
     @cached_property
     def _system(self) -> Callable[..., Sides]:
         """`EliminatedOffsets.solve` of (D_r, N; Nᵀ, D_c)(b, c) = (f, g)."""
+        if self._is_there:
+            links: Any = DeviceCounts(self.rows, self.cols, self.weight, self.shape)
+            return EliminatedOffsets(self.linked, links, self.masses, self.place).solve
         home = at_home(self)
         links = RatingCounts(home.rows, home.cols, home.weight, home.shape)
         linked = links.linked if self.place.is_host else self.linked
         return EliminatedOffsets(linked, links, home.masses, self.place).solve
 
     @property
+    def _is_there(self) -> bool:
+        """Whether the entries are on a device."""
+        return not (self.place.is_host or isinstance(self.rows, Blocks))
+
+    @property
     def masses(self) -> Sides:
         """The diagonals D_r and D_c: sums of weights plus κ."""
-        ones = self._sums(lambda part: self._weighted(np.ones(self.rows[part].size), part))
+        ones = self._sums(lambda part: self._weighted(self._ones(part), part))
         return ones[0] + self.ridge, ones[1] + self.ridge
+
+    def _ones(self, part: slice) -> Array:
+        return namespace(self.given).ones_like(self.given[part])
+
+
+def _at(values: Array, places: Indices) -> Array:
+    """The values, or the rows, with these indices."""
+    if isinstance(values, np.ndarray):
+        return values[places]
+    return backend(values).taken(values, places)  # torch's own indexing copies int32 to int64
+
+
+def _joined(values: Callable[[slice], Array], parts: list[slice], count: int) -> Array:
+    """The values of all parts as one array."""
+    first = values(parts[0])
+    if len(parts) == 1:
+        return first
+    found = namespace(first).empty(
+        (count, *first.shape[1:]), dtype=first.dtype, device=first.device
+    )
+    found[parts[0]] = first
+    for part in parts[1:]:
+        found[part] = values(part)
+    return found
 
 
 class RatingCounts:
@@ -342,17 +383,36 @@ class RatingCounts:
         return found if side == 0 else sparse.csr_array(found.T)
 
 
+class DeviceCounts:
+    """N with entries on a device; only a scaled matrix has numbers of its own."""
+
+    def __init__(
+        self, rows: Indices, cols: Indices, weight: Array | None, shape: tuple[int, int]
+    ) -> None:
+        self.rows, self.cols, self.weight, self.shape = rows, cols, weight, shape
+
+    def scaled(self, side: int, weights: Array) -> Any:
+        """As `RatingCounts.scaled`."""
+        library = backend(self.rows)
+        data = library.taken(namespace(weights).sqrt(weights), (self.rows, self.cols)[side])
+        if self.weight is not None:
+            data *= self.weight
+        starts = library.starts(self.rows, self.shape[0])
+        found = library.csr(data, self.cols, starts, self.shape)
+        return found if side == 0 else found.T
+
+
 class EliminatedOffsets:
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g), by elimination of the longer side."""
 
     def __init__(
-        self, linked: Callable[[int, Array], Array], links: RatingCounts, masses: Sides, place: Any
+        self, linked: Callable[[int, Array], Array], links: Any, masses: Sides, place: Any
     ) -> None:
         self.linked, self.links, self.place = linked, links, place
         self.long = int(links.shape[0] < links.shape[1])
         """The side that is eliminated: 0 for the rows, 1 for the columns."""
         self.eliminated = masses[self.long]
-        """Its diagonal, on the host."""
+        """Its diagonal, where the links are."""
         self.masses = tuple(place.put(mass) for mass in masses)
 
     def solve(self, right: Sides, accuracy: float = ACCURACY) -> Sides:
@@ -374,15 +434,17 @@ class EliminatedOffsets:
         if not (self._is_direct if self.place.is_host else self._fits):
             return None
         scaled = self.links.scaled(self.long, 1.0 / self.eliminated)
-        there = self.place.sparse(scaled)
-        schur = -backend(there.data).gram(there)
-        xp, mass = namespace(schur), self.masses[1 - self.long]
-        every = xp.arange(schur.shape[0], device=mass.device)
+        there = scaled if place_of(scaled.data) == self.place else self.place.sparse(scaled)
+        library, mass = backend(there.data), self.masses[1 - self.long]
+        schur = library.gram(there)
+        del scaled, there
+        schur *= -1.0
+        every = namespace(schur).arange(schur.shape[0], device=mass.device)
         schur[every, every] += mass
         if self.place.is_host:
             return cpu.cholesky(schur)  # None for a ridge below rounding
-        inverse = xp.linalg.inv(schur)
-        return lambda right: inverse @ right
+        inverse = library.definite_inverse(schur)
+        return None if inverse is None else lambda right: inverse @ right
 
     @property
     def _is_direct(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.arrays.places import HOST, PART, Place, backend, eye, host, namespace, place_of
+from gramian.arrays.places import HOST, PART, Place, backend, host, namespace, place_of
 from gramian.common.types import Array
 from gramian.proofs.base import UNIT, rounded_sum
 
@@ -83,7 +83,6 @@ class LiftedGram:
     def place(self) -> Place:
         return place_of(self.N.data) if hasattr(self.N, "data") else HOST
 
-    @cached_property
     def _gram(self) -> Array:
         if hasattr(self.N, "gram"):
             return self.s**2 * self.N.gram
@@ -92,14 +91,24 @@ class LiftedGram:
         return gram
 
     def dense(self) -> Array:
-        return self.a**2 * eye(self.order, self.place) - self._gram
+        return self._formed[0]
+
+    @cached_property
+    def _formed(self) -> tuple[Array, Array]:
+        """The matrix, which replaces s²NᵀN in memory, and the diagonal of s²NᵀN on the host."""
+        found = self._gram()
+        k = host(namespace(found).linalg.diagonal(found)).copy()
+        every = namespace(found).arange(self.order, device=self.place.device)
+        found *= -1.0
+        found[every, every] += self.a**2
+        return found, k
 
     def form(self) -> None:
         return None
 
     def slack(self) -> Array:
         """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, plus the rounding of a²."""
-        k = host(namespace(self._gram).linalg.diagonal(self._gram))
+        k = self._formed[1]
         return rounded_sum(self.longest) * k + 4 * UNIT * (self.a**2 + k)
 
     @property
