@@ -93,6 +93,15 @@ def test_inaccurate_cholesky_factor_is_not_used_for_a_proof(device, place, monke
     assert library.cholesky(A) is None
 
 
+def test_triangles_are_inverted_by_blocks(place, monkeypatch):
+    from gramian.arrays import torch as library
+
+    C = np.tril(RNG.standard_normal((119, 119))) + 12 * np.eye(119)
+    monkeypatch.setattr(library, "INVERTED_DIRECTLY", 10)
+    inverse = library.triangular_inverse(place.put(C))
+    np.testing.assert_allclose(arrays.host(inverse), np.linalg.inv(C), atol=1e-12)
+
+
 def test_a_dense_root_is_never_too_short(place):
     graph = neighbor_graph(RNG.standard_normal((120, 3)), 5, connect="mst")
     root = DenseRoot(graph.laplacian(), place)

@@ -8,13 +8,14 @@ proves λ_min ≥ t, and solves with it converge to the eigenvalues next above t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.places import backend, beside, contiguous, eye, host
+from gramian.arrays.places import backend, beside, contiguous, host
 from gramian.common import clock
 from gramian.common.types import Array
 from gramian.proofs import Bottom, DenseForm, Factor
@@ -106,23 +107,37 @@ class PencilBounds:
 
 
 class DensePencil:
-    """The pencil on a device, where RᵀGR in whitened coordinates is dense, and P = I."""
+    """The pencil (G, P) of a dual vector w on a device, dense, without the first point.
+
+    It is estimated in the coordinates of the points, where G − tP = 𝒜*(w − ts) + C is the sum of a
+    few entries per edge, and proved in whitened coordinates, where P = I and errors are small
+    relative to t.
+    """
 
     how = DenseForm.how
 
-    def __init__(self, operator: Any) -> None:
-        self.operator, self.G = operator, operator.dense()
-        self.order, self.place = operator.order, operator.place
-        self.unit = None
+    def __init__(self, objective: Any, w: Array) -> None:
+        self.objective, self.w, self.map = objective, w, objective.map
+        self.order, self.place = objective.order, objective.place
+        self.unit = self.map.whitened_laplacian
+        self.C = objective.C.matrix.dense()[1:, 1:]
 
     def tried(self, t: float) -> Factor:
-        """The factor of G − tI without its error bound, and products with the inverse."""
+        """The factor of G − tP without its error bound, and products with the inverse."""
         clock.check()
-        inverse = backend(self.G).definite_inverse(self.G - t * eye(self.order, self.place))
-        return Factor(False) if inverse is None else Factor(True, inverse.__matmul__)
+        A = self.map.distances.adjoint_matrix(self.w - t * self.map.kept)[1:, 1:] + self.C
+        inverse = backend(A).inverse_factor(A)
+        if inverse is None:
+            return Factor(False)
+        return Factor(True, lambda V: inverse.T @ (inverse @ V))
 
     def above(self, t: float) -> Factor:
-        return DenseForm(self.G, self.operator.slack()).above(t)
+        return self._whitened.above(t)
+
+    @cached_property
+    def _whitened(self) -> DenseForm:
+        operator = self.objective.dual_operator(self.w)
+        return DenseForm(operator.dense(), operator.slack())
 
 
 def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays.places import contiguous, largest, size
+from gramian.arrays.places import contiguous, largest, namespace, size
 from gramian.bounds import UNKNOWN, Bounds, known_bound
 from gramian.certificate import Certificate, relative
 from gramian.common.types import Array
@@ -144,10 +144,9 @@ class WhitenedBounds:
         return certificate, dual if behind is None else behind
 
     def _columns(self, vectors: Array) -> Array:
-        """Vectors of all points except the first, in whitened coordinates (no-op on a device)."""
-        if not isinstance(vectors, np.ndarray):
-            return vectors
-        return contiguous(self.place(np.vstack([np.zeros((1, vectors.shape[1])), vectors])))
+        """Vectors of all points except the first, in whitened coordinates."""
+        xp = namespace(vectors)
+        return contiguous(self.place(xp.concat([xp.zeros_like(vectors[:1]), vectors])))
 
     def _least(self, dual: Any, image: Any) -> float:
         """The −λ_min that is negligible in the gap: a shift t along all edges costs about t·p."""
@@ -164,7 +163,8 @@ class WhitenedBounds:
             return None
         if not operator.place.is_host:
             need = DENSE_MATRICES_PER_CERTIFICATE * 8.0 * operator.order**2
-            return DensePencil(operator) if need <= operator.place.free_memory() else None
+            fits = need <= operator.place.free_memory()
+            return DensePencil(self.problem.objective, dual) if fits else None
         form = operator.form()
         if not isinstance(form, SparseForm):
             return None
