@@ -53,18 +53,22 @@ class PencilEigenpairs:
 
 @dataclass
 class PencilBounds:
-    """λ_min of a sequence of pencils; each search starts from the previous λ_min."""
+    """λ_min of a sequence of pencils; each search starts from a previous λ_min."""
 
     rng: np.random.Generator
-    last: float = field(default=0.0)
-    """−λ_min of the last pencil."""
+    last: dict[int, float] = field(default_factory=dict)
+    """−λ_min of the last pencil by the number of repairs before it."""
 
-    def look(self, form: Any, size: float, least: float) -> PencilEigenpairs | None:
+    def look(
+        self, form: Any, size: float, least: float, repairs: int = 0
+    ) -> PencilEigenpairs | None:
         """The lowest eigenpairs of a pencil; None if no shift gives a definite factor.
 
-        `size` is the magnitude of w, and `least` the −λ_min that is negligible in the gap.
+        `size` is the magnitude of w, `least` the −λ_min that is negligible in the gap, and
+        `repairs` the number of repairs of w, each of which makes −λ_min several times smaller.
         """
-        shift = max(SHIFT_BELOW_RATIO * self.last, least) if self.last > 0 else FIRST_SHIFT * size
+        last = self.last.get(repairs, self.last.get(repairs - 1, 0.0))
+        shift = max(SHIFT_BELOW_RATIO * last, least) if last > 0 else FIRST_SHIFT * size
         for _ in range(MAX_SHIFTS):
             found = self._next_above(form, shift)
             if found is not None:
@@ -73,7 +77,7 @@ class PencilBounds:
         else:
             return None
         found = self._nearer(form, found, least)
-        self.last = max(-found.value, least)
+        self.last[repairs] = max(-found.value, least)
         return found
 
     def _nearer(self, form: Any, found: PencilEigenpairs, least: float) -> PencilEigenpairs:

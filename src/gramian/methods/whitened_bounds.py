@@ -109,7 +109,7 @@ class WhitenedBounds:
             return self._by(image, dual, UNKNOWN)
         best = self._seen(dual, form, found, least)
         at, value = mean, objective.value(image)
-        for worth in MAX_REPAIRED_GAPS_IN_TOLERANCES:
+        for repairs, worth in enumerate(MAX_REPAIRED_GAPS_IN_TOLERANCES, start=1):
             gap = relative(value - best.bound, value, self.problem.scale)
             if not self.settings.tol < gap <= worth * self.settings.tol or self.settings.expired():
                 break
@@ -121,7 +121,9 @@ class WhitenedBounds:
                 break
             trial: Any = objective.dual(at)
             form = self._form(trial)
-            found = None if form is None else self.bottoms.look(form, largest(trial), least)
+            if form is None:
+                break
+            found = self.bottoms.look(form, largest(trial), least, repairs)
             if found is None:
                 break
             seen = self._seen(trial, form, found, least)
