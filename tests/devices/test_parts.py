@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gramian as gm
 from gramian.arrays import cpu
 from gramian.arrays import places as arrays
-from gramian.graph import neighbor_graph
+from gramian.graph import neighbor_graph, smoothest
 from gramian.maps import anchored_margins
 from gramian.maps.whitened import DenseRoot
 from gramian.metric import KTA, LMNN
@@ -239,3 +239,13 @@ def test_factors_are_balanced_on_the_device(place):
     here, found = balanced(L, 30), balanced(L, 30, place)
     np.testing.assert_allclose(found[:30] @ found[30:].T, L[:30] @ L[30:].T, atol=1e-12)
     np.testing.assert_allclose(np.abs(found), np.abs(here), atol=1e-12)
+
+
+def test_smooth_eigenvectors_are_those_of_the_host(device):
+    laplacian = neighbor_graph(RNG.standard_normal((400, 3)), 5, connect="mst").laplacian()
+    values, vectors = smoothest(laplacian, 6)
+    found, waves = smoothest(laplacian, 6, device=device)
+    np.testing.assert_allclose(found, values, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(vectors.T @ waves), np.eye(6), atol=1e-3)
+    apart = sp.block_diag([laplacian, laplacian])
+    np.testing.assert_allclose(smoothest(apart, 2, device=device)[0][0], 0.0, atol=1e-8)
