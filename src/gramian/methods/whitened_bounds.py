@@ -27,6 +27,7 @@ from gramian.objectives import Objective
 from gramian.objectives.composite import toward
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
+from gramian.proofs.dense import dense_seconds
 
 Placing = Callable[[Array], Array]
 """Maps places of the points to their whitened coordinates."""
@@ -165,8 +166,10 @@ class WhitenedBounds:
             return None
         if not operator.place.is_host:
             need = DENSE_MATRICES_PER_CERTIFICATE * 8.0 * operator.order**2
-            fits = need <= operator.place.free_memory()
-            return DensePencil(self.problem.objective, dual) if fits else None
+            if need > operator.place.free_memory():
+                return None
+            self.seconds = dense_seconds(operator.order, operator.place)
+            return DensePencil(self.problem.objective, dual)
         form = operator.form()
         if not isinstance(form, SparseForm):
             return None
