@@ -21,15 +21,16 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobp
 from gramian.arrays import cpu
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.fronts import SYMMETRIC
-from gramian.arrays.places import norm
+from gramian.arrays.places import Place, Placed, host, namespace, norm, place
 from gramian.arrays.samples import checked_samples
 from gramian.common import clock
 from gramian.common.parameters import whole_number
 from gramian.common.random_state import generator
 from gramian.common.storage import storable
 from gramian.common.types import Array, Indices
-from gramian.linalg import conjugate_gradient
+from gramian.linalg import block_lanczos, conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
+from gramian.maps.whitened import DenseRoot
 from gramian.neighbours import nearest, squared_distances
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.objectives.matrix_inputs import as_symmetric
@@ -52,6 +53,13 @@ dimensions take 49 s, estimated as 16 s, and 5,000 of 50 dimensions 1.5 s, estim
 
 WAVES_SHARE = 0.5
 """Fraction of the remaining time for the eigenvectors of a starting point."""
+
+LANCZOS_BLOCK, WAVES_TOL = 8, 1e-6
+"""Vectors of a block of the Lanczos run, for which a factor is read once, and the tolerance of the
+residuals relative to 1/λ₂."""
+
+DENSE_ROOT_BYTES = 24.0
+"""Bytes of memory of a dense root, per entry of the Laplacian."""
 
 SHIFT_RATIO = 1e-6
 """The shift of a shift-inverted Laplacian, relative to its mean diagonal entry."""
@@ -255,16 +263,22 @@ def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
 
 @under_own_errstate
 def smoothest(
-    laplacian: Any, m: int, *, constant: bool = False, random_state: int | None = 0
+    laplacian: Any,
+    m: int,
+    *,
+    constant: bool = False,
+    random_state: int | None = 0,
+    device: Any = None,
 ) -> tuple[Array, Array]:
     """The m smallest eigenvalues of a Laplacian and their eigenvectors.
 
     Without the first of them unless `constant`: for D − W of a connected graph it is the constant
     vector, with the eigenvalue 0.
 
-    By shift-and-invert Lanczos, with one sparse factorisation. If the fill-in is too large (samples
-    of many dimensions) by LOBPCG, preconditioned by a subset of the edges, to a residual of 10⁻⁴ of
-    the mean degree or at most a hundred steps.
+    By shift-and-invert Lanczos, with one sparse factorisation, or a dense one on a `device` with
+    enough memory. If the fill-in is too large (samples of many dimensions) by LOBPCG,
+    preconditioned by a subset of the edges, to a residual of 10⁻⁴ of the mean degree or at most a
+    hundred steps.
     """
     as_symmetric(laplacian, "laplacian")
     L = sp.csc_array(laplacian, copy=True)  # factorisations sort it in place
@@ -279,10 +293,15 @@ def smoothest(
     clock.phase(f"the {m} smoothest waves of a graph of {n:,} points")
     clock.check()
     rng = generator(random_state)
-    filled, root = _fill(L)
     constant_vanishes = np.abs(L.sum(axis=0)).max() <= 1e-10 * L.diagonal().max()
+    there = place(device)
+    if not there.is_host and not constant and constant_vanishes:
+        inverse = _dense_inverse(L, there)
+        if inverse is not None:
+            return _inverted(inverse, m, rng)
+    filled, root = _fill(L)
     if root is not None and not constant and constant_vanishes:
-        return (_preconditioned if filled else _inverted)(L, m, root, rng)
+        return _preconditioned(L, m, root, rng) if filled else _inverted(root, m, rng)
     start = rng.standard_normal(n)
     shift = -SHIFT_RATIO * float(L.diagonal().mean())
     try:
@@ -329,12 +348,14 @@ def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
     A factor that would take too much of the remaining time counts as such.
     """
     n, left = L.shape[0], clock.left()
-    # A sparse factorisation cannot be interrupted.
-    timed = left < clock.ENDLESS and n > DENSE_ORDER
-    late = timed and TIME_SAFETY * SparseForm(L).seconds > left
-    easy = n <= min(MIN_TRIED_POINTS, FACTORED) and not late
-    if easy or connected_components(L, directed=False)[0] > 1:
-        return late or n > FACTORED, None
+    small = n <= min(MIN_TRIED_POINTS, FACTORED)
+    connected = connected_components(L, directed=False)[0] == 1
+    if small or not connected:
+        # A sparse factorisation cannot be interrupted.
+        timed = left < clock.ENDLESS and n > DENSE_ORDER
+        late = timed and TIME_SAFETY * SparseForm(L).seconds > left
+        if not (late and connected):
+            return late or n > FACTORED, None
     root, whole = _partial_root(L)
     return not whole, root
 
@@ -350,14 +371,38 @@ def solve_laplacian(laplacian: Any, B: Array) -> Array:
     ])  # fmt: skip
 
 
-def _inverted(
-    L: sp.csc_array, m: int, root: LinearOperator, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """The smoothest eigenvectors by Lanczos with P⁺, which excludes the constant vector."""
-    start = rng.standard_normal(L.shape[0])
-    values, vectors = eigsh(root, m, which="LA", v0=start, tol=1e-6)
-    order = np.argsort(-values)
-    return 1.0 / values[order], np.ascontiguousarray(vectors[:, order])
+def _inverted(inverse: Any, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The smoothest eigenvectors by block Lanczos with P⁺, which excludes the constant vector."""
+    values, vectors, _ = block_lanczos(
+        inverse, m, block=LANCZOS_BLOCK, tol=WAVES_TOL, random_state=rng
+    )
+    return 1.0 / values, np.ascontiguousarray(host(vectors))
+
+
+class _DenseInverse(Placed):
+    """P⁺ = (HR)(HR)ᵀ of the Laplacian of a connected graph by a dense root on a device."""
+
+    def __init__(self, L: sp.csc_array, there: Place) -> None:
+        self.place, self.root, self.shape = there, DenseRoot(L, there), L.shape
+
+    def __matmul__(self, V: Array) -> Array:
+        W = self.root @ self.root.transposed(V - self._means(V))
+        return W - self._means(W)
+
+    def _means(self, V: Array) -> Array:
+        return namespace(V).sum(V, axis=0) / V.shape[0]
+
+
+def _dense_inverse(L: sp.csc_array, there: Place) -> _DenseInverse | None:
+    """P⁺ on a device, None for a graph that is not connected or too large."""
+    if DENSE_ROOT_BYTES * L.shape[0] ** 2 > there.free_memory() / 2:
+        return None
+    if connected_components(L, directed=False)[0] > 1:
+        return None
+    try:
+        return _DenseInverse(L, there)
+    except (ValueError, RuntimeError):  # weights of very different sizes
+        return None
 
 
 def _preconditioned(

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gramian as gm
 from gramian.arrays import cpu
 from gramian.arrays import places as arrays
-from gramian.graph import neighbor_graph
+from gramian.graph import neighbor_graph, smoothest
 from gramian.linalg import krylov, leading_eigenpair, ritz_pairs
 from gramian.losses import Logistic, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, anchored_margins
@@ -94,6 +94,15 @@ def test_inaccurate_cholesky_factor_is_not_used_for_a_proof(device, place, monke
 
     monkeypatch.setattr(torch.linalg, "cholesky_ex", rough)
     assert library.cholesky(A) is None
+
+
+def test_triangles_are_inverted_by_blocks(place, monkeypatch):
+    from gramian.arrays import torch as library
+
+    C = np.tril(RNG.standard_normal((119, 119))) + 12 * np.eye(119)
+    monkeypatch.setattr(library, "INVERTED_DIRECTLY", 10)
+    inverse = library.triangular_inverse(place.put(C))
+    np.testing.assert_allclose(arrays.host(inverse), np.linalg.inv(C), atol=1e-12)
 
 
 def test_a_dense_root_is_never_too_short(place):
@@ -325,3 +334,13 @@ def test_factors_are_balanced_on_the_device(place):
     here, found = balanced(L, 30), balanced(L, 30, place)
     np.testing.assert_allclose(found[:30] @ found[30:].T, L[:30] @ L[30:].T, atol=1e-12)
     np.testing.assert_allclose(np.abs(found), np.abs(here), atol=1e-12)
+
+
+def test_smooth_eigenvectors_are_those_of_the_host(device):
+    laplacian = neighbor_graph(RNG.standard_normal((400, 3)), 5, connect="mst").laplacian()
+    values, vectors = smoothest(laplacian, 6)
+    found, waves = smoothest(laplacian, 6, device=device)
+    np.testing.assert_allclose(found, values, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(vectors.T @ waves), np.eye(6), atol=1e-3)
+    apart = sp.block_diag([laplacian, laplacian])
+    np.testing.assert_allclose(smoothest(apart, 2, device=device)[0][0], 0.0, atol=1e-8)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import gramian as gm
 from gramian.manifold import MVU, ColoredMVU, RegMVU
-from gramian.manifold._spaces import Places
+from gramian.manifold._spaces import Places, _groups
 
 
 def rows(seed=0, kinds=60, n=150):
@@ -94,3 +94,14 @@ def test_warns_of_hub():
     X[7] = 0.0
     with pytest.warns(UserWarning, match=r"sample 7 is a neighbour of \d+ of 400 samples"):
         RegMVU(tol=0.1).fit(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_groups_of_equal_rows_are_numbered_by_first_appearance(form, dtype):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-1, 2, (150, 3)).astype(dtype)
+    X = np.where(rows == 0, rng.choice([0.0, -0.0], rows.shape), rows).astype(dtype)
+    known = {}
+    expected = [known.setdefault((row + 0.0).tobytes(), len(known)) for row in X]
+    np.testing.assert_array_equal(_groups(form(X)), expected)

@@ -30,7 +30,7 @@ def test_the_lowest_eigenpairs_are_found_and_proved(fronted, last, monkeypatch):
     U = np.full((599, 1), 600**-0.5)
     form = SparseForm(S, U, np.array([0.1]), unit=P)
     true, vectors = scipy.linalg.eigh(S.toarray() + 0.1 * U @ U.T, P.toarray())
-    bottoms = PencilBounds(np.random.default_rng(1), last)
+    bottoms = PencilBounds(np.random.default_rng(1), {0: last})
     found = bottoms.look(form, 1.0, 1e-9)
     assert found.value == pytest.approx(true[0], rel=1e-6)
     assert found.shift <= true[0]

@@ -40,6 +40,9 @@ PLAIN_CALLS = 3
 TILE = 4096
 """Rows and columns of a tile of a product: 0.13 GB."""
 
+INVERTED_DIRECTLY = 1024
+"""Order up to which a triangle is inverted by a triangular solve."""
+
 DENSE_BLOCK = 2**28
 """Elements of a dense block of rows of a sparse matrix: 2 GB."""
 
@@ -409,9 +412,27 @@ def turned(
 
 
 def triangular_inverse(C: Tensor) -> Tensor:
-    """C⁻¹ of a lower triangular C: products are faster than sequential triangular solves."""
-    identity = torch.eye(C.shape[0], dtype=C.dtype, device=C.device)
-    return torch.linalg.solve_triangular(C, identity, upper=False)
+    """C⁻¹ of a lower triangular C: products are faster than sequential triangular solves.
+
+    [A, 0; B, D]⁻¹ = [A⁻¹, 0; −D⁻¹BA⁻¹, D⁻¹], repeatedly: two thirds of n³ operations in products.
+    """
+    found = torch.zeros_like(C)
+    _invert_triangle(C, found)
+    return found
+
+
+def _invert_triangle(C: Tensor, found: Tensor) -> None:
+    """Write C⁻¹ to the lower triangle of `found`."""
+    n, half = C.shape[0], C.shape[0] // 2
+    if n <= INVERTED_DIRECTLY:
+        identity = torch.eye(n, dtype=C.dtype, device=C.device)
+        found.copy_(torch.linalg.solve_triangular(C, identity, upper=False))
+        return
+    A, D = found[:half, :half], found[half:, half:]
+    _invert_triangle(C[:half, :half], A)
+    _invert_triangle(C[half:, half:], D)
+    torch.mm(D, C[half:, :half] @ A, out=found[half:, :half])
+    found[half:, :half].neg_()
 
 
 # --- sparse matrices -------------------------------------------------------------------
@@ -514,10 +535,10 @@ def cholesky(A: Tensor) -> Any:
     return lambda b: torch.cholesky_solve(b[:, None], factor)[:, 0]
 
 
-def definite_inverse(A: Tensor) -> Tensor | None:
-    """A⁻¹ by Cholesky, None if there is no factor: products are not sequential over rows."""
+def inverse_factor(A: Tensor) -> Tensor | None:
+    """K with KᵀK = A⁻¹, without a bound on its error; None if A has no Cholesky factor."""
     factor, info = torch.linalg.cholesky_ex(A)
-    return None if int(info) else torch.cholesky_inverse(factor)
+    return None if int(info) else triangular_inverse(factor)
 
 
 def _backward_error(A: Tensor, factor: Tensor) -> float:

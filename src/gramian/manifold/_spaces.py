@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from gramian.arrays.samples import ready
@@ -25,6 +26,9 @@ from gramian.reductions.merge import Merge
 
 METRICS = ("euclidean", "precomputed")
 
+ROWS = 64
+"""Rows whose bits are summed at once, so that they stay in the cache."""
+
 ALIKE = 1e-6
 """Relative tolerance of d(i, j) and d(j, i)."""
 
@@ -36,8 +40,7 @@ class Places:
         return X
 
     def copies(self, X: Any) -> Copies:
-        seen: dict[bytes, int] = {}
-        return Copies.of([seen.setdefault(key, len(seen)) for key in _keys(X)])
+        return Copies.of(_groups(X))
 
     def part(self, X: Any, points: Indices) -> Any:
         return X[points]
@@ -190,18 +193,49 @@ class Copies:
         return Graph(self.kind.size, edges[order], lengths[order], graph.recall)
 
 
+def _groups(X: Any) -> Indices:
+    """The group of each row, numbered by first appearance; equal rows are one group.
+
+    Keys are computed only for rows whose sums of bits are equal (`_bit_sums`).
+    """
+    if sp.issparse(X):
+        X = sp.csr_array(X, copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    _, group, counts = np.unique(_bit_sums(X), return_inverse=True, return_counts=True)
+    alike = np.flatnonzero(counts[group] > 1)
+    seen: dict[bytes, int] = {}
+    numbers = [seen.setdefault(key, len(seen)) for key in _keys(X[alike])]
+    group[alike] = counts.size + np.array(numbers, dtype=group.dtype)
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[group]
+
+
+def _bit_sums(X: Any) -> NDArray[np.uint64]:
+    """The sums modulo 2⁶⁴ of the bits of each row's numbers times random odd numbers."""
+    odd = 2 * np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64) + 1
+    if sp.issparse(X):
+        totals = np.append(np.uint64(0), np.cumsum(_bits(X.data) * odd[X.indices]))
+        return totals[X.indptr[1:]] - totals[X.indptr[:-1]]
+    parts = (X[k : k + ROWS] for k in range(0, X.shape[0], ROWS))
+    return np.concatenate([np.einsum("ij,j->i", _bits(part), odd) for part in parts])
+
+
+def _bits(numbers: Array) -> NDArray[np.uint64]:
+    """The bits of numbers, the high ones repeated: the low ones of integers are 0."""
+    bits = (np.ascontiguousarray(numbers) + 0.0).view(f"u{numbers.itemsize}")  # -0.0 is 0.0
+    bits = bits.astype(np.uint64, copy=False)
+    bits ^= bits >> np.uint64(32)
+    return bits
+
+
 def _keys(X: Any) -> Any:
     """A key for each row, the same for equal rows."""
     if not sp.issparse(X):
         parts = (row.data for row in np.ascontiguousarray(X) + 0.0)  # -0.0 is 0.0
     else:
-        rows = sp.csr_array(X, copy=True)
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        indices = rows.indices.astype(np.int64)
-        parts = (
-            indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in pairwise(rows.indptr)
-        )
+        indices = X.indices.astype(np.int64)
+        parts = (indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in pairwise(X.indptr))
     return (blake2b(part, digest_size=16).digest() for part in parts)
 
 

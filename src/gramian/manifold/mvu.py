@@ -175,7 +175,8 @@ class MVU(Unfolding):
         """1/λ₂ and the smoothest eigenvectors; None if the search was interrupted."""
         try:
             with clock.share(WAVES_SHARE):
-                values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
+                count = WAVES if graph.n > MANY else 1
+                values, waves = smoothest(graph.laplacian(), count, device=self.device)
                 if self._copies.any:  # the direction of largest variance, with multiplicities
                     scale = sp.diags_array(self._copies.merge.counts**-0.5)
                     values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from gramian.arrays.places import (
     at_home,
     backend,
     eye,
+    host,
     namespace,
     norm,
     precision,
@@ -145,18 +147,18 @@ class DenseRoot(Placed):
         self.place, xp = place, place.xp
         self.n = laplacian.shape[0]
         self.order = self.n - 1
-        grounded = place.sparse(sp.csr_array(laplacian)[1:, 1:]).toarray()
-        C = xp.linalg.cholesky(grounded)
+        grounded = place.sparse(sp.csr_array(laplacian)[1:, 1:])
+        C = xp.linalg.cholesky(grounded.toarray())
         inverse = backend(C).triangular_inverse(C)
         off = self._off(grounded, inverse)
         if not off < 0.5:
             raise ValueError("the Laplacian is too ill-conditioned for a dense root")
         self.C, self.inverse = C * (1 - off) ** 0.5, inverse / (1 - off) ** 0.5
 
-    def _off(self, grounded: Floats, inverse: Floats) -> float:
+    def _off(self, grounded: Any, inverse: Floats) -> float:
         """Bound on ‖C⁻¹PC⁻ᵀ − I‖: its computed norm plus γ tr(C⁻¹ diag(|P|1) C⁻ᵀ) for rounding."""
         xp = namespace(inverse)
-        reach = xp.sum(xp.abs(grounded), axis=1)
+        reach = abs(grounded).row_sums()
         rounding = (2 * self.order + 8) * precision(inverse) * float(xp.sum(inverse**2 @ reach))
         computed = inverse @ (grounded @ inverse.T)
         return norm(computed - eye(self.order, self.place)) + rounding
@@ -169,6 +171,11 @@ class DenseRoot(Placed):
     def transposed(self, V: Floats) -> Floats:
         """RᵀV."""
         return self.inverse @ V[1:]
+
+    def dense(self) -> Floats:
+        """R."""
+        xp = namespace(self.inverse)
+        return xp.concat([xp.zeros_like(self.inverse[:1]), self.inverse.T])
 
     def coordinates(self, L: Floats) -> Floats:
         """Y with RY = L minus its first row."""
@@ -277,6 +284,18 @@ class WhitenedDistances(Transformed):
     def _back(self, Y: Floats) -> Floats:
         """RᵀY."""
         return self.root.transposed(Y)
+
+    def adjoint_matrix(self, w: Floats) -> Floats:
+        """Rᵀ𝒜*(w)R, by one dense product if R is dense."""
+        if not isinstance(self.root, DenseRoot):
+            return super().adjoint_matrix(w)
+        return self.root.transposed(self.distances.adjoint(w, self.root.dense()))
+
+    @cached_property
+    def whitened_laplacian(self) -> Any:
+        """The Laplacian that R whitens, without the first point."""
+        home = at_home(self.distances)
+        return self.place.sparse(home.adjoint_sparse(host(self.kept))[1:, 1:])
 
     def form_vectors(self) -> sp.csr_array:
         """e_i − e_j for every edge, without the first point, which is at 0."""

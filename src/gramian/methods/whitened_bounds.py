@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.arrays.places import contiguous, largest, size
+from gramian.arrays.places import contiguous, largest, namespace, size
 from gramian.bounds import UNKNOWN, Bounds, known_bound
 from gramian.certificate import Certificate, relative
 from gramian.common.types import Array
@@ -27,6 +27,7 @@ from gramian.objectives import Objective
 from gramian.objectives.composite import toward
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
+from gramian.proofs.dense import dense_seconds
 
 Placing = Callable[[Array], Array]
 """Maps places of the points to their whitened coordinates."""
@@ -109,7 +110,7 @@ class WhitenedBounds:
             return self._by(image, dual, UNKNOWN)
         best = self._seen(dual, form, found, least)
         at, value = mean, objective.value(image)
-        for worth in MAX_REPAIRED_GAPS_IN_TOLERANCES:
+        for repairs, worth in enumerate(MAX_REPAIRED_GAPS_IN_TOLERANCES, start=1):
             gap = relative(value - best.bound, value, self.problem.scale)
             if not self.settings.tol < gap <= worth * self.settings.tol or self.settings.expired():
                 break
@@ -121,7 +122,9 @@ class WhitenedBounds:
                 break
             trial: Any = objective.dual(at)
             form = self._form(trial)
-            found = None if form is None else self.bottoms.look(form, largest(trial), least)
+            if form is None:
+                break
+            found = self.bottoms.look(form, largest(trial), least, repairs)
             if found is None:
                 break
             seen = self._seen(trial, form, found, least)
@@ -144,10 +147,9 @@ class WhitenedBounds:
         return certificate, dual if behind is None else behind
 
     def _columns(self, vectors: Array) -> Array:
-        """Vectors of all points except the first, in whitened coordinates (no-op on a device)."""
-        if not isinstance(vectors, np.ndarray):
-            return vectors
-        return contiguous(self.place(np.vstack([np.zeros((1, vectors.shape[1])), vectors])))
+        """Vectors of all points except the first, in whitened coordinates."""
+        xp = namespace(vectors)
+        return contiguous(self.place(xp.concat([xp.zeros_like(vectors[:1]), vectors])))
 
     def _least(self, dual: Any, image: Any) -> float:
         """The −λ_min that is negligible in the gap: a shift t along all edges costs about t·p."""
@@ -164,7 +166,10 @@ class WhitenedBounds:
             return None
         if not operator.place.is_host:
             need = DENSE_MATRICES_PER_CERTIFICATE * 8.0 * operator.order**2
-            return DensePencil(operator) if need <= operator.place.free_memory() else None
+            if need > operator.place.free_memory():
+                return None
+            self.seconds = dense_seconds(operator.order, operator.place)
+            return DensePencil(self.problem.objective, dual)
         form = operator.form()
         if not isinstance(form, SparseForm):
             return None
