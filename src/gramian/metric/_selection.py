@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import bandwidth, blas
 
 from gramian.arrays.dense import DEVICE_ORDER, eigh
 from gramian.arrays.places import Place, beside, place
-from gramian.arrays.samples import row_squares
+from gramian.arrays.samples import in_blocks, row_squares, steps
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
 from gramian.common.types import Array, Indices
@@ -230,7 +231,7 @@ class _Fold:
 
     def cut(self, lam: float) -> float:
         """The fraction removed by P₊; 0 with a rank limit, where this is not used."""
-        if self.rank is not None:
+        if self.rank is not None or (lam == 0 and self.regularizer == "identity"):  # M = I
             return 0.0
         M = _unconstrained(self.g, self.sums, lam, self.regularizer)
         with suppress(np.linalg.LinAlgError):
@@ -301,9 +302,12 @@ def projected(data: Moments, lam: float, regularizer: str, rank: int | None) -> 
 def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
     """−C/H, the unconstrained minimiser, in the eigenbasis of XᵀX."""
     _, b, c = REGULARIZERS[regularizer]
-    H = lam * np.outer(g, g) + b
-    H = np.maximum(H, 1e-12 * np.max(H))
-    M: Array = (lam * sums @ sums.T - c * np.eye(g.size)) / H
+    H = np.outer(lam * g, g)
+    H += b
+    np.maximum(H, 1e-12 * np.max(H), out=H)
+    M: Array = lam * sums @ sums.T
+    M.flat[:: len(M) + 1] -= c
+    M /= H
     return M
 
 
@@ -331,8 +335,20 @@ def raw_keys(X: Any, along: Array, mean: Array) -> Array:
     Its distance from the mean, and from the mean along the leading direction, rounded to the
     accuracy of the arithmetic before samples are sorted.
     """
-    middle, ahead = (X @ np.column_stack([mean, along])).T
-    far = row_squares(X) - 2 * middle + mean @ mean
+    directions, found = np.column_stack([mean, along]), np.empty((X.shape[0], 3))
+    if sp.issparse(X):
+        found[:, :2], found[:, 2] = X @ directions, row_squares(X)
+    else:
+
+        def fill(_: int, part: slice) -> None:
+            for rows in steps(X, part):
+                found[rows, :2] = X[rows] @ directions
+                found[rows, 2] = np.einsum("ij,ij->i", X[rows], X[rows], dtype=np.float64)
+
+        with blas_threads_for(0):
+            in_blocks(fill, X)
+    middle, ahead, squares = found.T
+    far = squares - 2 * middle + mean @ mean
     key: Array = far + np.sqrt(2.0) * (ahead - mean @ along) ** 2
     return key
 

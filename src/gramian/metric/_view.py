@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh, row_signs
-from gramian.arrays.samples import chosen_columns, near_origin, varying_columns
+from gramian.arrays.samples import Columns, chosen_columns, columns_of, near_origin
 from gramian.common.memory import check_memory
 from gramian.common.parameters import Rule
 from gramian.common.types import Array
@@ -44,13 +44,16 @@ KERNEL = Rule(
 )
 
 
-def varying_view(X: Any, *, center: bool) -> Span:
+def varying_view(X: Any, *, center: bool, columns: Columns | None = None) -> Span:
     """`span_of` the columns that vary; for samples that are not centred, of all columns."""
-    columns = _varying(X) if center else None
-    if columns is None:
-        return span_of(X, center=center)
-    view = span_of(chosen_columns(X, columns), center=True)
-    return replace(view, matrix=_back(columns, X.shape[1], view.matrix))
+    if not center:
+        return span_of(X, center=False)
+    columns = columns_of(X) if columns is None else columns
+    chosen = _chosen(columns)
+    if chosen is None:
+        return span_of(X, center=True, shift=columns.far)
+    view = span_of(chosen_columns(X, chosen), center=True, shift=columns.far[chosen])
+    return replace(view, matrix=_back(chosen, X.shape[1], view.matrix))
 
 
 def principal_view(X: Any, name: str) -> Span:
@@ -59,11 +62,12 @@ def principal_view(X: Any, name: str) -> Span:
     The coordinates are invariant, up to rounding, to rotation and permutation of features, and to
     constant or repeated features.
     """
-    columns = _varying(X)
-    if columns is None:
-        return along_axes(dense_span(X, name))
-    span = dense_span(chosen_columns(X, columns), name)
-    return along_axes(replace(span, matrix=_back(columns, X.shape[1], span.matrix)))
+    columns = columns_of(X)
+    chosen = _chosen(columns)
+    if chosen is None:
+        return along_axes(dense_span(X, name, columns.far))
+    span = dense_span(chosen_columns(X, chosen), name, columns.far[chosen])
+    return along_axes(replace(span, matrix=_back(chosen, X.shape[1], span.matrix)))
 
 
 def along_axes(span: Span) -> Span:
@@ -81,10 +85,10 @@ def by_keys(span: Span) -> tuple[Span, NDArray[np.intp]]:
     return replace(span, X=span.X[order]), order
 
 
-def _varying(X: Any) -> NDArray[np.intp] | None:
+def _chosen(columns: Columns) -> NDArray[np.intp] | None:
     """The columns that are not constant; None if these are all columns, or none."""
-    found = np.flatnonzero(varying_columns(X))
-    return None if found.size in (0, X.shape[1]) else found
+    found = np.flatnonzero(columns.varying)
+    return None if found.size in (0, columns.varying.size) else found
 
 
 def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:
@@ -148,10 +152,13 @@ class KernelMetricLearner(MetricLearner):
 
     _rules: ClassVar = {"kernel": KERNEL, "kernel_params": PARAMS}
 
-    def _view(self, X: Any, *, center: bool = True) -> Span:
-        """Samples in the coordinates of the learner: features, or the kernel's span."""
+    def _view(self, X: Any, *, center: bool = True, columns: Columns | None = None) -> Span:
+        """Samples in the coordinates of the learner: features, or the kernel's span.
+
+        `columns` are the properties of the features, if known.
+        """
         if self.kernel is None:
-            return varying_view(X, center=center)
+            return varying_view(X, center=center, columns=columns)
         check_kernel(self.kernel, self.kernel_params)
         n = X.shape[0]
         check_memory(

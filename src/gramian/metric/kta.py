@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.arrays.samples import columns_of
 from gramian.common import clock
 from gramian.common.parameters import FLAG, one_of
 from gramian.common.types import Array
@@ -104,10 +105,11 @@ class KTA(KernelMetricLearner, PartialFit):
         X, classes, weights = self._weighed(X, y, sample_weight)
         self._check(X.shape[0])
         order: NDArray[np.integer] = np.arange(classes.size)
+        columns = columns_of(X)
         if self.lam == "auto":  # held-out samples do not depend on the order of the rows
-            order, number = canonical_labels(X, classes, weights)
+            order, number = canonical_labels(X, classes, weights, columns.varying)
             classes = number[classes]
-        view = self._view(X, center=self.center)
+        view = self._view(X, center=self.center, columns=columns)
         # The coordinates of a span are centred for equal weights.
         center = self.center and not (view.centered and weights is None)
         data = moments(
