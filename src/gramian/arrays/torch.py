@@ -190,6 +190,12 @@ def _aside(device: Any) -> Any:
     return torch.cuda.Stream(device)
 
 
+def cholesky_factor(A: Tensor) -> Tensor | None:
+    """The lower triangular factor; None if the matrix is not positive definite."""
+    L, failed = torch.linalg.cholesky_ex(A)
+    return None if int(failed) else L
+
+
 # --- gathers ---------------------------------------------------------------------------
 
 
