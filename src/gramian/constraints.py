@@ -229,11 +229,16 @@ def _members(classes: Indices) -> Iterator[Indices]:
 
 def _first(found: Neighbours, k: int) -> Indices:
     """The k nearest; ties up to rounding are broken by the smaller index."""
-    squares = found.sq_distances
+    squares, first = found.sq_distances, found.indices[:, :k]
     apart = squares[:, 1:] > (1.0 + EQUAL) * squares[:, :-1]
-    level = np.cumsum(np.pad(apart, ((0, 0), (1, 0))), axis=1)
-    order = np.lexsort((found.indices, level), axis=1)[:, :k]
-    return np.take_along_axis(found.indices, order, axis=1)
+    tied = np.flatnonzero(~apart.all(axis=1))
+    if tied.size == 0:
+        return first
+    level = np.cumsum(np.pad(apart[tied], ((0, 0), (1, 0))), axis=1)
+    order = np.lexsort((found.indices[tied], level), axis=1)[:, :k]
+    first = first.copy()
+    first[tied] = np.take_along_axis(found.indices[tied], order, axis=1)
+    return first
 
 
 def _drawn(rng: Any, classes: Indices, anchor: Indices, *, same: bool) -> Indices:

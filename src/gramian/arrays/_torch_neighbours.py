@@ -35,20 +35,23 @@ def search(
     task = _Search(X, X.mean(dim=0), k, marks[0], alone)
     found = torch.empty((queries.shape[0], k), dtype=torch.int64, device=X.device)
     distances = torch.empty((queries.shape[0], k), dtype=torch.float64, device=X.device)
-    step = max(1, _block(X) // X.shape[0])
+    step = max(1, _block(X, queries.shape[0]) // X.shape[0])
     for start in range(0, queries.shape[0], step):
-        rows = torch.arange(start, min(start + step, queries.shape[0]), device=X.device)
-        count = min(k + SPARE, X.shape[0])
+        part, count = slice(start, start + step), min(k + SPARE, X.shape[0])
+        found[part], distances[part], sure = task.candidates(queries[part], marks[1][part], count)
+        rows = start + torch.nonzero(~sure)[:, 0]
         while rows.shape[0]:
-            near, exact, sure = task.candidates(queries[rows], marks[1][rows], count)
-            found[rows[sure]], distances[rows[sure]] = near[sure], exact[sure]
-            rows, count = rows[~sure], min(8 * count, X.shape[0])
+            count = min(8 * count, X.shape[0])
+            found[rows], distances[rows], sure = task.candidates(
+                queries[rows], marks[1][rows], count
+            )
+            rows = rows[~sure]
     return found, distances
 
 
-def _block(X: Tensor) -> int:
+def _block(X: Tensor, queries: int) -> int:
     """Scores of a block: larger blocks use a large device better."""
-    if not X.is_cuda:
+    if not X.is_cuda or X.shape[0] * queries <= BLOCK:
         return BLOCK
     return max(BLOCK, min(MAX_BLOCK, torch.cuda.mem_get_info(X.device)[0] // 64))
 
@@ -85,9 +88,10 @@ class _Search:
 
     def _leave_out(self, scores: Tensor, marks: Tensor) -> None:
         """Set the scores of pairs with equal marks to infinity."""
-        if self.alone:
-            row = torch.nonzero(marks >= 0)[:, 0]
-            scores[row, marks[row].long()] = torch.inf
+        if self.alone:  # a negative mark equals none: its score in column 0 is kept
+            own = marks.clamp(min=0).long()[:, None]
+            kept = torch.where(marks[:, None] < 0, scores.gather(1, own), torch.inf)
+            scores.scatter_(1, own, kept)
         else:
             scores.masked_fill_(marks[:, None] == self.marks[None, :], torch.inf)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -48,6 +49,10 @@ OF_TIME = ("date", "time", "duration")
 BLOCK = 4096
 """Rows per block where a sum over all of X would need a second copy of it."""
 
+CACHED = 2**17
+"""Entries of the rows of a step within a block. For 60,000 × 784 numbers the extremes, sums and
+squares of all columns take 217 ms by whole blocks and 116 by steps, in one thread."""
+
 
 def checked_samples(X: Any, **options: Any) -> Any:
     """A dense or CSR array of finite float32 or float64 numbers that can be squared."""
@@ -60,9 +65,12 @@ def checked_samples(X: Any, **options: Any) -> Any:
     return ready(X)
 
 
-def ready(X: Any, name: str = "X") -> Any:
-    """Validated samples in the form used by the library: squares fit, indices have 32 bits."""
-    size = check_size(X, name)
+def ready(X: Any, name: str = "X", size: float | None = None) -> Any:
+    """Validated samples in the form used by the library: squares fit, indices have 32 bits.
+
+    `size` is their largest absolute entry, if known.
+    """
+    size = check_size(X, name, size=size)
     if X.dtype == np.float32 and not 1 / SINGLE < size < SINGLE:
         X = X.astype(np.float64)
     return with_short_indices(X)
@@ -145,12 +153,17 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def check_size(values: Any, name: str, *, least: float = MIN_SIZE, most: float = MAX_SIZE) -> float:
-    """The largest absolute entry; ValueError if sums of powers overflow or underflow."""
-    entries = _stored(values) if sp.issparse(values) else np.asarray(values)
-    if entries.size == 0:
-        return 0.0
-    size = _largest_size(entries)
+def check_size(
+    values: Any,
+    name: str,
+    *,
+    least: float = MIN_SIZE,
+    most: float = MAX_SIZE,
+    size: float | None = None,
+) -> float:
+    """The largest absolute entry, or the known `size`; ValueError if sums of powers overflow or
+    underflow."""
+    size = _largest_size(values) if size is None else size
     if most < size < np.inf or 0 < size < least:
         fault = ("large", "overflow") if size > most else ("small", "vanish")
         raise ValueError(
@@ -160,14 +173,29 @@ def check_size(values: Any, name: str, *, least: float = MIN_SIZE, most: float =
     return size
 
 
-def _largest_size(entries: NDArray[Any]) -> float:
+def finite_size(X: Any, owner: str) -> float:
+    """The largest absolute entry; ValueError if one is not finite, with the estimator's name."""
+    size = _largest_size(X)
+    if not np.isfinite(size):
+        from sklearn.utils.validation import assert_all_finite
+
+        assert_all_finite(X, estimator_name=owner, input_name="X")
+    return size
+
+
+def _largest_size(values: Any) -> float:
     """The largest |x|, in parallel over parts of a long array; NaN if there is one."""
+    entries = _stored(values) if sp.issparse(values) else np.asarray(values)
+    if entries.size == 0:
+        return 0.0
     flat = entries.reshape(-1) if entries.flags.c_contiguous else entries
     ends: list[float] = []
+    step = max(1, CACHED // max(1, flat[:1].size))
 
     def take(first: int, last: int) -> None:
-        some = flat[first:last]
-        ends.extend((float(some.max()), -float(some.min())))
+        for start in range(first, last, step):
+            some = flat[start : min(start + step, last)]
+            ends.extend((float(some.max()), -float(some.min())))
 
     in_parts(take, len(flat), flat.size)
     return float(np.max(ends))
@@ -338,24 +366,46 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def near_origin(X: Any) -> Any:
+def near_origin(X: Any, shift: Array | None = None) -> Any:
     """The samples with columns far from the origin shifted to it; X itself if there are none.
 
     For computations that are invariant to translations. Products of X + c, minus the contribution
     of c, lose all digits if c is large; the subtraction here is exact. A CSR column far from the
-    origin has at least 99 % nonzeros, so storing it in full loses nothing.
+    origin has at least 99 % nonzeros, so storing it in full loses nothing. `shift` is `far_means`,
+    if known.
     """
-    shift = far_means(X)
+    shift = far_means(X) if shift is None else shift
     return shifted(X, shift) if shift.any() else X
 
 
 def far_means(X: Any) -> Array:
     """The mean of each column that is far from the origin, 0 for the others."""
-    n = X.shape[0]
     total, square = column_sums(X, squares=True)
+    return _far(X.shape[0], total, square)
+
+
+def _far(n: int, total: Array, square: Array) -> Array:
     mean = total / max(n, 1)
     variance = square / max(n, 1) - mean * mean
     return np.where(FAR * variance < mean * mean, mean, 0.0)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Properties of the columns of samples."""
+
+    varying: NDArray[np.bool_]
+    """Which are not constant."""
+    far: Array
+    """`far_means`."""
+
+
+def columns_of(X: Any) -> Columns:
+    """The properties of the columns, by one pass over dense samples."""
+    if sp.issparse(X):
+        return Columns(varying_columns(X), far_means(X))
+    largest, smallest, total, square = _by_column(X, LARGEST, SMALLEST, SUM, SQUARES)
+    return Columns(largest > smallest, _far(X.shape[0], total, square))
 
 
 def column_sums(X: Any, *, squares: bool) -> Array:
@@ -363,17 +413,49 @@ def column_sums(X: Any, *, squares: bool) -> Array:
 
     The sums of blocks of rows are added in a fixed order.
     """
+    if not sp.issparse(X):
+        return np.array(_by_column(X, *((SUM, SQUARES) if squares else (SUM,))))
     sums = np.zeros((-(-X.shape[0] // BLOCK), 1 + squares, X.shape[1]))
 
     def add(block: int, part: slice) -> None:
         rows = X[part].astype(np.float64, copy=False)
         sums[block, 0] = np.ravel(np.asarray(rows.sum(axis=0)))
         if squares:
-            powers = rows.multiply(rows) if sp.issparse(rows) else np.square(rows)
-            sums[block, 1] = np.ravel(np.asarray(powers.sum(axis=0)))
+            sums[block, 1] = np.ravel(np.asarray(rows.multiply(rows).sum(axis=0)))
 
     in_blocks(add, X)
     return sums.sum(axis=0)
+
+
+Reduction = tuple[Callable[[Array], Array], np.ufunc]
+"""The result of some rows for each column, and how results are joined."""
+
+LARGEST: Reduction = (lambda rows: rows.max(axis=0)), np.maximum
+SMALLEST: Reduction = (lambda rows: rows.min(axis=0)), np.minimum
+SUM: Reduction = (lambda rows: rows.sum(axis=0)), np.add
+SQUARES: Reduction = (lambda rows: np.square(rows).sum(axis=0)), np.add
+
+
+def _by_column(X: Any, *reductions: Reduction) -> list[Array]:
+    """Reductions of the columns of dense samples in double precision, joined in a fixed order."""
+    found = np.empty((len(reductions), -(-X.shape[0] // BLOCK), X.shape[1]))
+
+    def look(block: int, part: slice) -> None:
+        for step in steps(X, part):
+            rows = X[step].astype(np.float64, copy=False)
+            for mine, (reduced, join) in zip(found[:, block], reductions, strict=True):
+                some = reduced(rows)
+                mine[:] = some if step.start == part.start else join(mine, some)
+
+    in_blocks(look, X)
+    return [join.reduce(mine, axis=0) for mine, (_, join) in zip(found, reductions, strict=True)]
+
+
+def steps(X: Any, part: slice) -> Iterator[slice]:
+    """The rows of a block in steps whose entries fit into a cache."""
+    step, stop = max(1, CACHED // max(1, X.shape[1])), min(part.stop, X.shape[0])
+    for start in range(part.start, stop, step):
+        yield slice(start, min(start + step, stop))
 
 
 def row_squares(X: Any) -> Array:
@@ -394,13 +476,8 @@ def varying_columns(X: Any) -> NDArray[np.bool_]:
     if sp.issparse(X):
         columns = sp.csc_array(X)
         return np.ravel(columns.max(axis=0).toarray() > columns.min(axis=0).toarray())
-    ends = np.empty((2, -(-X.shape[0] // BLOCK), X.shape[1]), X.dtype)
-
-    def look(block: int, part: slice) -> None:
-        ends[:, block] = X[part].max(axis=0), X[part].min(axis=0)
-
-    in_blocks(look, X)
-    return np.asarray(ends[0].max(axis=0) > ends[1].min(axis=0))
+    largest, smallest = _by_column(X, LARGEST, SMALLEST)
+    return np.asarray(largest > smallest)
 
 
 def chosen_rows(X: Any, rows: NDArray[np.integer]) -> Any:

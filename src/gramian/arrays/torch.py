@@ -193,6 +193,12 @@ def _aside(device: Any) -> Any:
     return torch.cuda.Stream(device)
 
 
+def cholesky_factor(A: Tensor) -> Tensor | None:
+    """The lower triangular factor; None if the matrix is not positive definite."""
+    L, failed = torch.linalg.cholesky_ex(A)
+    return None if int(failed) else L
+
+
 # --- gathers ---------------------------------------------------------------------------
 
 
@@ -236,18 +242,19 @@ def nearest(
 
     The search uses `step` samples and as many queries at a time.
     """
-    found = []
+    found, whole = [], X.shape[0] <= step
     for begin in range(0, max(1, queries.shape[0]), step):
         asked, mine = (
             _dense_there(part[begin : begin + step], device) for part in (queries, marks[1])
         )
         best: tuple[Tensor, Tensor] | None = None
         for first in range(0, X.shape[0], step):
-            block, theirs = (
-                _dense_there(part[first : first + step], device) for part in (X, marks[0])
-            )
-            own = mine
-            if alone:  # a mark is the index of its row of X
+            block, theirs, own = asked, mine, mine
+            if not (whole and queries is X):
+                block, theirs = (
+                    _dense_there(part[first : first + step], device) for part in (X, marks[0])
+                )
+            if alone and not whole:  # a mark is the index of its row of X
                 inside = (mine >= first) & (mine < first + block.shape[0])
                 own = torch.where(inside, mine - first, -1)
             few = min(k, block.shape[0])

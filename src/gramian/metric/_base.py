@@ -18,6 +18,7 @@ from gramian.arrays.samples import (
     SINGLE,
     check_size,
     chosen_rows,
+    finite_size,
     naming_text,
     ready,
     real_numbers,
@@ -126,16 +127,18 @@ class MetricLearner(
                 plain_labels(y),
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],
+                ensure_all_finite=False,  # checked together with the size
                 ensure_min_samples=2,
             )
+        size: float | None = finite_size(X, type(self).__name__)
         refuse_continuous(y)
         known = labelled_rows(y)
         warn_of_unknown(y, known)
         warn_of_missing_names(y, "leave these out")
         if not known.all():
-            X, y = X[known], y[known]
+            X, y, size = X[known], y[known], None
         self._sweeps = sweeps_for(X)
-        X = ready(X)
+        X = ready(X, size=size)
         self._forget("threshold_", "same_values_", "moments_", "seen_")
         self.classes_, classes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:

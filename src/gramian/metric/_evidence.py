@@ -8,10 +8,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.arrays.dense import eigh
 from gramian.arrays.places import place
+from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
 from gramian.common.types import Array, Indices
 from gramian.constraints import EQUAL
@@ -250,7 +251,9 @@ def sample_keys(samples: Array) -> Array:
     accuracy of the arithmetic.
     """
     centred = samples - samples.mean(axis=0)
-    along = eigh(centred.T @ centred)[1][:, -1]
+    last = samples.shape[1] - 1
+    with blas_threads_for(samples.shape[1] ** 2):
+        along = scipy.linalg.eigh(centred.T @ centred, subset_by_index=[last, last])[1][:, 0]
     key = np.einsum("ij,ij->i", centred, centred) + np.sqrt(2.0) * (centred @ along) ** 2
     return np.round(key / max(float(key.max()), np.finfo(float).tiny), 9)
 

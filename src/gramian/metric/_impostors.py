@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.places import backend, largest, namespace, place_of, precision, row_squares
+from gramian.arrays.places import (
+    backend,
+    largest,
+    namespace,
+    numbers,
+    place_of,
+    precision,
+    row_squares,
+)
 from gramian.arrays.threads import blas_threads_for, in_parts
 from gramian.common import clock
 from gramian.common.types import Array, Indices
@@ -21,9 +29,12 @@ ROWS, COLUMNS = 1024, 2048
 PAIRS = 2**20
 """Number of known pairs evaluated at a time."""
 
-BLOCK = 2**27
-"""Number of distances per block on a device: 1 GB."""
+BLOCK, MAX_BLOCK = 2**27, 2**29
+"""Number of distances per block on a device: 1 GB, and 4 GB of a large one."""
 
+
+FREE_SHARE = 16
+"""A block takes at most this part of a device's free memory, if it is larger than `BLOCK`."""
 
 HOLD = 0.5
 """Relative excess of the radius of an anchor over its reach. Between the last two searches of
@@ -108,6 +119,16 @@ class Impostors:
         return self.margin + self.hold + namespace(self.Z).max(self._close, axis=1)
 
     @cached_property
+    def squares(self) -> Any:
+        """‖z‖² of all samples."""
+        return row_squares(self.Z)
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest square plus the largest reach, the scale of rounding errors."""
+        return largest(self.squares) + largest(self.reach)
+
+    @cached_property
     def _groups(self) -> list[_Group]:
         own = self.classes[self.anchors]
         return [
@@ -138,15 +159,16 @@ class Impostors:
         far = backend(Z).gather_distances(Z, Z, *(xp.astype(end, xp.int32) for end in (i, l)))
         margins = 1.0 + self._close[place] - far[:, None]
         broken = margins > 0
-        push = float(xp.sum(xp.where(broken, margins, xp.zeros_like(margins)) ** 2))
+        push = xp.sum(xp.where(broken, margins, xp.zeros_like(margins)) ** 2)
         kept, t = _places(margins > 1.0 - self.margin)
         pair = i * n + l
         keys = pair[kept] * k + t
         if keys.shape[0] > max(k, most):
             strongest = xp.argsort(-margins[kept, t], stable=True)
             keys = keys[strongest[: max(k, int(most))]]
-        count = int(xp.sum(xp.astype(broken, xp.int64)))
-        return Found(keys, push, count, pair if self.hold else None)
+        count = xp.sum(xp.astype(broken, xp.float64))
+        push, violated = numbers(push, count)
+        return Found(keys, push, int(violated), pair if self.hold else None)
 
 
 @dataclass(frozen=True)
@@ -167,20 +189,26 @@ class _Group:
         Z, there, xp = task.Z, place_of(task.Z), namespace(task.Z)
         mine, rest, anchors = (there.put(part) for part in (mine, rest, task.anchors[mine]))
         kind = xp.float32 if there.is_host else xp.float64
-        squares, reach = row_squares(Z), reach[mine]
+        squares, reach = task.squares, reach[mine]
         room = 4 * (Z.shape[1] + 2) * precision(xp.zeros(1, dtype=kind))
-        room *= largest(squares) + largest(reach)
+        room *= task.longest
         below = (squares[anchors] - reach - room)[:, None]
         left = xp.concat([-2 * Z[anchors, :], below, xp.ones_like(below)], axis=1)
         others = squares[rest][None, :]
         right = xp.concat([Z[rest, :].T, xp.ones_like(others), others], axis=0)
         return cls(mine, anchors, rest, xp.astype(left, kind), xp.astype(right, kind))
 
-    @property
+    @cached_property
     def steps(self) -> tuple[int, int]:
         """The number of anchors, and the number per block."""
-        host, others = isinstance(self.left, np.ndarray), int(self.rest.shape[0])
-        return int(self.mine.shape[0]), ROWS if host else max(1, BLOCK // max(1, others))
+        count, others = int(self.mine.shape[0]), max(1, int(self.rest.shape[0]))
+        if isinstance(self.left, np.ndarray):
+            return count, ROWS
+        block = BLOCK
+        if count * others > BLOCK:
+            free = int(place_of(self.left).free_memory() // (8 * FREE_SHARE))
+            block = max(BLOCK, min(MAX_BLOCK, free))
+        return count, max(1, block // others)
 
     def candidates(self, start: int) -> tuple[Any, Any]:
         """Rows and columns of negative entries of the product, for some anchors."""

@@ -23,6 +23,7 @@ from gramian.arrays.samples import (
     is_missing,
     refuse_masked,
     refuse_odd_labels,
+    steps,
     varying_columns,
 )
 from gramian.common.parameters import NOT_NEGATIVE, Rule
@@ -114,34 +115,45 @@ def canonical_rows(X: Any) -> Indices:
 
 
 def canonical_labels(
-    X: Any, classes: Indices, weights: Array | None = None
+    X: Any,
+    classes: Indices,
+    weights: Array | None = None,
+    varying: NDArray[np.bool_] | None = None,
 ) -> tuple[Indices, Indices]:
     """The order of labelled rows, and the number of each class in a canonical order.
 
-    Identical rows are ordered by their class, and then by their weight.
+    Identical rows are ordered by their class, and then by their weight. `varying` is the mask of
+    the columns that are not constant, if known.
     """
-    first, second = projections(X)
-    _, place = np.unique(first, return_inverse=True)
-    number = _class_numbers(place, classes)
+    first, second = projections(X, varying)
+    number = _class_numbers(first, classes)
+    order = np.argsort(first, kind="stable")
+    ahead = first[order]
+    if np.all(ahead[1:] > ahead[:-1]):
+        return order, number
     last = np.zeros(classes.size) if weights is None else weights
     return np.lexsort((last, number[classes], second, first)), number
 
 
-def _class_numbers(place: Indices, classes: Indices) -> Indices:
-    """Numbers of the classes by size, ties broken by the positions of their rows."""
-    members = np.split(place[np.lexsort((place, classes))], np.cumsum(np.bincount(classes))[:-1])
-    ranked = sorted(range(len(members)), key=lambda c: (members[c].size, members[c].tolist()))
+def _class_numbers(key: Array, classes: Indices) -> Indices:
+    """Numbers of the classes by size, ties broken by the ranks of the keys of their rows."""
+    sizes = np.bincount(classes)
+    ranked = np.argsort(sizes, kind="stable").tolist()
+    if np.unique(sizes).size < sizes.size:
+        place = np.unique(key, return_inverse=True)[1]
+        members = np.split(place[np.lexsort((place, classes))], np.cumsum(sizes)[:-1])
+        ranked.sort(key=lambda c: (members[c].size, members[c].tolist()))
     number = np.empty(len(ranked), dtype=np.intp)
     number[ranked] = np.arange(len(ranked))
     return number
 
 
-def projections(X: Any) -> tuple[Array, Array]:
+def projections(X: Any, varying: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
     """Two numbers per row: equal for equal rows, and rarely both equal for different rows.
 
     Each is a sum over the entries of its row only. Constant columns do not count.
     """
-    used = np.flatnonzero(varying_columns(X))
+    used = np.flatnonzero(varying_columns(X) if varying is None else varying)
     directions = np.zeros((2, X.shape[1]))
     angles = np.arange(used.size) + 1.0
     directions[0, used], directions[1, used] = np.cos(angles), np.sin(angles)
@@ -150,10 +162,11 @@ def projections(X: Any) -> tuple[Array, Array]:
         return cosines, sines
     found = np.empty((2, X.shape[0]))
 
-    def project(block: int, rows: slice) -> None:
-        part = np.ascontiguousarray(X[rows], dtype=float)
-        for place, v in enumerate(directions):
-            found[place, rows] = np.einsum("ij,j->i", part, v)
+    def project(_: int, block: slice) -> None:
+        for rows in steps(X, block):
+            part = np.ascontiguousarray(X[rows], dtype=float)
+            for place, v in enumerate(directions):
+                found[place, rows] = np.einsum("ij,j->i", part, v)
 
     in_blocks(project, X)
     return found[0], found[1]

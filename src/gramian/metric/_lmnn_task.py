@@ -98,11 +98,12 @@ class LMNNTask:
     def _scaled(self, factor: Array) -> tuple[Array, float]:
         """The best multiple of a factor for the triplets of a few anchors, and its F."""
         few, some = self._spread(FEW), self._spread(OTHERS)
-        Z = host(self.X @ self.place.put(factor))
-        near, beside = host(self.near)[few], Z[some]
+        put = self.place.put
+        Z, near = self.X @ put(factor), host(self.near[put(few)])
+        mine, beside, targets = (host(Z[put(rows)]) for rows in (few, some, near.ravel()))
         k, lengths = near.shape[1], np.sum(beside * beside, axis=1)
-        far = np.sum(Z[few] ** 2, axis=1)[:, None] + lengths - 2 * Z[few] @ beside.T
-        close = np.sum((Z[few][:, None] - Z[near]) ** 2, axis=2)
+        far = np.sum(mine**2, axis=1)[:, None] + lengths - 2 * mine @ beside.T
+        close = np.sum((mine[:, None] - targets.reshape(*near.shape, -1)) ** 2, axis=2)
         across = self.classes[few][:, None] != self.classes[some]
         # Each target with a k-th of the others; float32 suffices for a scale.
         each = [(far[:, j::k] - close[:, [j]])[across[:, j::k]] for j in range(k)]

@@ -158,8 +158,9 @@ class FlooredLearner(LocalLearner):
         near = same_class_neighbors(space, classes, k, device=device)
         return near, other_class_neighbors(space, classes, k, device=device), units
 
-    def _whitened(self, X: Array, similar: Indices) -> ScatterWhitening:
-        """The whitening by the scatter of similar pairs, along principal axes of the result.
+    def _whitened(self, X: Array, similar: Indices) -> tuple[ScatterWhitening, Array]:
+        """The whitening by the scatter of similar pairs, along principal axes of the result, and
+        the whitened samples.
 
         Its coordinates do not depend on rotations of the features. Sets the ridge and the floor.
         """
@@ -168,7 +169,10 @@ class FlooredLearner(LocalLearner):
         Z = X @ R
         self.floor_ = floor_for(self.floor, Z, self._limit(Z.shape[1]))
         _, axes = eigh(Z.T @ Z)
-        return ScatterWhitening(R @ (axes * row_signs((Z @ axes).T)))
+        along = np.ascontiguousarray(Z @ axes)
+        signs = row_signs(along.T)
+        along *= signs
+        return ScatterWhitening(R @ (axes * signs)), along
 
     def _above(
         self, floor: Floor, span: Span, rough: Array | None, white: ScatterWhitening

@@ -13,11 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import bandwidth, blas
 
+from gramian.arrays import places
 from gramian.arrays.dense import DEVICE_ORDER, eigh
-from gramian.arrays.places import Place, beside, place
-from gramian.arrays.samples import row_squares
+from gramian.arrays.places import (
+    Place,
+    as_single,
+    backend,
+    beside,
+    eye,
+    host,
+    namespace,
+    place,
+    place_of,
+)
+from gramian.arrays.samples import in_blocks, row_squares, steps
 from gramian.arrays.threads import blas_threads_for
 from gramian.common import clock
 from gramian.common.types import Array, Indices
@@ -42,7 +54,7 @@ from gramian.neighbours import nearest, search_mixtures
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
-from gramian.problems.moments import Moments, class_sums
+from gramian.problems.moments import Moments, class_sums, on_device
 from gramian.result import Status
 from gramian.run import minimize
 
@@ -122,12 +134,12 @@ def weigh(
     for split in parts:
         rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)
-        out, w = samples[count:], times[split.held]
-        g, V = eigh(data.gram.dense() - out.T @ (w[:, None] * out), data.place)
+        out, w, put = samples[count:], times[split.held], place_of(samples).put
+        g, V = eigh(data.gram.dense() - host(out.T @ (put(w)[:, None] * out)), data.place)
         sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
         counts = data.counts - np.bincount(classes[split.held], w, data.counts.size)
         model = _Fold(np.maximum(g, 0.0), sums, counts, data.place, regularizer, rank, n_components)
-        rotated = (samples @ (V / size)).astype(np.float32)
+        rotated = as_single(samples @ put(V / size))
         folds.append((model, place(device).put(rotated), classes[rows], count))
 
     def wrong(some: Array, true: bool = False) -> Array:
@@ -193,7 +205,7 @@ class _Fold:
     before: list[Array] = field(default_factory=list)
     """The factor of the last λ, for a limited rank."""
 
-    def factor(self, lam: float, true: bool = False) -> Array | None:
+    def factor(self, lam: float, true: bool = False) -> Any:
         """A factor of P₊ of the unconstrained minimiser, or roughly of the constrained one.
 
         None if that is the identity.
@@ -201,6 +213,9 @@ class _Fold:
         if lam == 0 and self.regularizer == "identity":
             k = self.n_components or self.rank
             return None if k is None else np.eye(self.g.size)[:, ::-1][:, :k]
+        if self._is_there and not true:
+            g, sums = self.place.put(self.g), self.place.put(self.sums)
+            return _factor_there(_unconstrained(g, sums, lam, self.regularizer))
         L = _factor(_unconstrained(self.g, self.sums, lam, self.regularizer), self.rank, self.place)
         if self.rank is not None:
             L = self._at_rank(L, lam, self.rank)
@@ -213,6 +228,12 @@ class _Fold:
         if self.n_components is None:
             return L
         return principal_columns(L, self.g[:, None] * L)[:, : self.n_components]
+
+    @property
+    def _is_there(self) -> bool:
+        """Whether a factor of any rank is computed on a device and stays there."""
+        free = self.rank is None and self.n_components is None
+        return free and not self.place.is_host and self.g.size >= DEVICE_ORDER
 
     @property
     def data(self) -> Moments:
@@ -230,7 +251,7 @@ class _Fold:
 
     def cut(self, lam: float) -> float:
         """The fraction removed by P₊; 0 with a rank limit, where this is not used."""
-        if self.rank is not None:
+        if self.rank is not None or (lam == 0 and self.regularizer == "identity"):  # M = I
             return 0.0
         M = _unconstrained(self.g, self.sums, lam, self.regularizer)
         with suppress(np.linalg.LinAlgError):
@@ -255,7 +276,7 @@ def _wrong_votes(mapped: list[Array], classes: Indices, kept: int, device: Any) 
     return losses_of_votes(search, classes[:kept], classes[kept:], wrong_shares, SINGLE)
 
 
-def _mapped(rotated: Array, factor: Array | None) -> Array:
+def _mapped(rotated: Any, factor: Any) -> Any:
     """XL in float32, which suffices for votes; X itself for the Euclidean metric.
 
     L is scaled, because votes do not depend on its scale and it might overflow float32. With a
@@ -263,6 +284,10 @@ def _mapped(rotated: Array, factor: Array | None) -> Array:
     """
     if factor is None:
         return rotated
+    if not isinstance(factor, np.ndarray):
+        xp = namespace(factor)
+        length = xp.max(xp.abs(factor))
+        return rotated @ as_single(factor / xp.where(length > 0, length, 1.0))
     size = float(np.abs(factor).max()) or 1.0
     L = (factor / size).astype(np.float32)
     if not isinstance(rotated, np.ndarray):
@@ -298,13 +323,25 @@ def projected(data: Moments, lam: float, regularizer: str, rank: int | None) -> 
     return V @ _factor(_unconstrained(g, V.T @ data.sums, lam, regularizer), rank, data.place)
 
 
-def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
+def _unconstrained(g: Any, sums: Any, lam: float, regularizer: str) -> Any:
     """−C/H, the unconstrained minimiser, in the eigenbasis of XᵀX."""
     _, b, c = REGULARIZERS[regularizer]
-    H = lam * np.outer(g, g) + b
-    H = np.maximum(H, 1e-12 * np.max(H))
-    M: Array = (lam * sums @ sums.T - c * np.eye(g.size)) / H
+    xp = namespace(g)
+    H = (lam * g)[:, None] * g + b
+    H = xp.maximum(H, 1e-12 * xp.max(H))
+    M = (lam * sums) @ sums.T
+    M -= c * eye(g.shape[0], place_of(g))
+    M /= H
     return M
+
+
+def _factor_there(M: Any) -> Any:
+    """A factor of P₊(M) on a device, triangular if possible."""
+    xp, L = namespace(M), backend(M).cholesky_factor(M)
+    if L is not None:
+        return L
+    values, vectors = xp.linalg.eigh(M)
+    return vectors * xp.sqrt(xp.clip(values, 0.0))
 
 
 def _factor(M: Array, rank: int | None, there: Place) -> Array:
@@ -331,8 +368,23 @@ def raw_keys(X: Any, along: Array, mean: Array) -> Array:
     Its distance from the mean, and from the mean along the leading direction, rounded to the
     accuracy of the arithmetic before samples are sorted.
     """
-    middle, ahead = (X @ np.column_stack([mean, along])).T
-    far = row_squares(X) - 2 * middle + mean @ mean
+    directions, found = np.column_stack([mean, along]), np.empty((X.shape[0], 3))
+    if on_device(X):
+        found[:, :2] = host(X @ place_of(X).put(directions))
+        found[:, 2] = host(places.row_squares(X))
+    elif sp.issparse(X):
+        found[:, :2], found[:, 2] = X @ directions, row_squares(X)
+    else:
+
+        def fill(_: int, part: slice) -> None:
+            for rows in steps(X, part):
+                found[rows, :2] = X[rows] @ directions
+                found[rows, 2] = np.einsum("ij,ij->i", X[rows], X[rows], dtype=np.float64)
+
+        with blas_threads_for(0):
+            in_blocks(fill, X)
+    middle, ahead, squares = found.T
+    far = squares - 2 * middle + mean @ mean
     key: Array = far + np.sqrt(2.0) * (ahead - mean @ along) ** 2
     return key
 

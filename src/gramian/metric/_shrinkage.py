@@ -282,11 +282,11 @@ class ShrunkLearner(Update):
         return blended(factor, plain, gram, self.shrinkage_)
 
     def _shrunk(
-        self, factor: Array, Z: Array, white: ScatterWhitening, span: Span
+        self, factor: Array, scatter: Array, white: ScatterWhitening, span: Span
     ) -> tuple[Array, Dense, Array]:
-        """The metric of whitened samples Z shrunk towards the Euclidean one, the scatter of Z, and
-        the map back to the features."""
-        gram = Dense(Z.T @ Z, lower=0.0)
+        """The metric of whitened samples Z shrunk towards the Euclidean one, their `scatter` ZᵀZ,
+        and the map back to the features."""
+        gram = Dense(scatter, lower=0.0)
         factor = self._mixed(factor, white.plain, gram)
         return factor, gram, Substitution(span.matrix).factor(white.matrix)
 

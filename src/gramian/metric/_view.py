@@ -7,6 +7,7 @@ number of directions (a ridge, a floor, the unit of a weight) count only these.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.arrays.dense import eigh, row_signs
-from gramian.arrays.samples import chosen_columns, near_origin, varying_columns
+from gramian.arrays.samples import Columns, chosen_columns, columns_of, near_origin
 from gramian.common.memory import check_memory
 from gramian.common.parameters import Rule
 from gramian.common.types import Array
@@ -44,13 +45,16 @@ KERNEL = Rule(
 )
 
 
-def varying_view(X: Any, *, center: bool) -> Span:
+def varying_view(X: Any, *, center: bool, columns: Columns | None = None) -> Span:
     """`span_of` the columns that vary; for samples that are not centred, of all columns."""
-    columns = _varying(X) if center else None
-    if columns is None:
-        return span_of(X, center=center)
-    view = span_of(chosen_columns(X, columns), center=True)
-    return replace(view, matrix=_back(columns, X.shape[1], view.matrix))
+    if not center:
+        return span_of(X, center=False)
+    columns = columns_of(X) if columns is None else columns
+    chosen = _chosen(columns)
+    if chosen is None:
+        return span_of(X, center=True, shift=columns.far)
+    view = span_of(chosen_columns(X, chosen), center=True, shift=columns.far[chosen])
+    return replace(view, matrix=_back(chosen, X.shape[1], view.matrix))
 
 
 def principal_view(X: Any, name: str) -> Span:
@@ -59,20 +63,22 @@ def principal_view(X: Any, name: str) -> Span:
     The coordinates are invariant, up to rounding, to rotation and permutation of features, and to
     constant or repeated features.
     """
-    columns = _varying(X)
-    if columns is None:
-        return along_axes(dense_span(X, name))
-    span = dense_span(chosen_columns(X, columns), name)
-    return along_axes(replace(span, matrix=_back(columns, X.shape[1], span.matrix)))
+    columns = columns_of(X)
+    chosen = _chosen(columns)
+    if chosen is None:
+        return along_axes(dense_span(X, name, columns.far))
+    span = dense_span(chosen_columns(X, chosen), name, columns.far[chosen])
+    return along_axes(replace(span, matrix=_back(chosen, X.shape[1], span.matrix)))
 
 
 def along_axes(span: Span) -> Span:
     """Dense centred samples along their principal axes, if these are well conditioned."""
-    axes = _principal_axes(span.X)
-    if axes is None:
+    found = _principal_axes(span.X)
+    if found is None:
         return span
+    axes, samples = found
     matrix = axes if span.matrix is None else span.matrix @ axes
-    return Span(matrix, np.ascontiguousarray(span.X @ axes), centered=True)
+    return Span(matrix, np.ascontiguousarray(samples), centered=True)
 
 
 def by_keys(span: Span) -> tuple[Span, NDArray[np.intp]]:
@@ -81,10 +87,10 @@ def by_keys(span: Span) -> tuple[Span, NDArray[np.intp]]:
     return replace(span, X=span.X[order]), order
 
 
-def _varying(X: Any) -> NDArray[np.intp] | None:
+def _chosen(columns: Columns) -> NDArray[np.intp] | None:
     """The columns that are not constant; None if these are all columns, or none."""
-    found = np.flatnonzero(varying_columns(X))
-    return None if found.size in (0, X.shape[1]) else found
+    found = np.flatnonzero(columns.varying)
+    return None if found.size in (0, columns.varying.size) else found
 
 
 def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:
@@ -94,8 +100,9 @@ def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:
     return chosen if basis is None else chosen @ basis
 
 
-def _principal_axes(samples: Array) -> Array | None:
-    """Principal axes (d × r) of centred samples of rank r, with signs determined by the samples.
+def _principal_axes(samples: Array) -> tuple[Array, Array] | None:
+    """Principal axes (d × r) of centred samples of rank r, with signs determined by the samples,
+    and the samples along them.
 
     None if the scales of the features differ too much, or one is 0. The rank is that of the
     normalised columns, so that features with small units count.
@@ -104,18 +111,31 @@ def _principal_axes(samples: Array) -> Array | None:
     lengths = np.sqrt(np.diag(gram))
     if not np.all(lengths > 0):
         return None
-    values, vectors = eigh(gram / np.outer(lengths, lengths))
-    kept = values > values[-1] * EPS * (gram.shape[0] + np.sqrt(samples.shape[0])) * 4
-    basis = None
-    if not kept.all():
-        basis = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
-        gram = basis.T @ gram @ basis
+    correlation, basis = gram / np.outer(lengths, lengths), None
+    least = EPS * (gram.shape[0] + np.sqrt(samples.shape[0])) * 4
+    if not _exceeds(correlation, gram.shape[0] * least):
+        values, vectors = eigh(correlation)
+        kept = values > values[-1] * least
+        if not kept.all():
+            basis = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
+            gram = basis.T @ gram @ basis
     values, axes = eigh(0.5 * (gram + gram.T))
     if not values[0] > RESOLVED * values[-1]:
-        return basis
+        return None if basis is None else (basis, samples @ basis)
     axes = axes[:, ::-1] if basis is None else basis @ axes[:, ::-1]
-    signs = row_signs((samples @ axes).T)
-    return np.asarray(axes * signs)
+    along = samples @ axes
+    signs = row_signs(along.T)
+    along *= signs
+    return axes * signs, along
+
+
+def _exceeds(A: Array, least: float) -> bool:
+    """Whether all eigenvalues clearly exceed this number, by a Cholesky factorisation of A − 2tI,
+    which takes a tenth of the time of `eigh`."""
+    with suppress(np.linalg.LinAlgError):
+        np.linalg.cholesky(A - 2 * least * np.eye(len(A)))
+        return True
+    return False
 
 
 @with_parameters
@@ -148,10 +168,13 @@ class KernelMetricLearner(MetricLearner):
 
     _rules: ClassVar = {"kernel": KERNEL, "kernel_params": PARAMS}
 
-    def _view(self, X: Any, *, center: bool = True) -> Span:
-        """Samples in the coordinates of the learner: features, or the kernel's span."""
+    def _view(self, X: Any, *, center: bool = True, columns: Columns | None = None) -> Span:
+        """Samples in the coordinates of the learner: features, or the kernel's span.
+
+        `columns` are the properties of the features, if known.
+        """
         if self.kernel is None:
-            return varying_view(X, center=center)
+            return varying_view(X, center=center, columns=columns)
         check_kernel(self.kernel, self.kernel_params)
         n = X.shape[0]
         check_memory(

@@ -108,8 +108,7 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
     ) -> None:
         """Learn from pairs; `rows` are the positions of the samples, or `given` those of the
         dissimilar pairs, in the input. `classes` are those of the samples, if known."""
-        white = self._whitened(span.X, similar)
-        X = white.samples(span.X)
+        white, X = self._whitened(span.X, similar)
         plain = distances(X, dissimilar) / X.shape[1]
         apart = separable(dissimilar if rows is None else rows[dissimilar], plain, given)
         dissimilar, plain = dissimilar[apart], plain[apart]
@@ -118,17 +117,17 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         problem = dml_eig_whitened(floor.samples(X), dissimilar, self.mu_, offset=floor.rho * plain)
         start = self._above(floor, span, rough, white)
         maps = maps_in(span.X, classes, white.coordinates)
-        k = self._limit(X.shape[1])
-        result = self._minimize_at_rank(problem, k, X.T @ X, maps, init=start)
+        k, gram = self._limit(X.shape[1]), X.T @ X
+        result = self._minimize_at_rank(problem, k, gram, maps, init=start)
         reached = floor.distances(distances(X @ result.factor, dissimilar), plain)
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
-        self._finish(result, *self._shrunk(floor.factor(result.factor), X, white, span))
+        self._finish(result, *self._shrunk(floor.factor(result.factor), gram, white, span))
 
     def _max_min(self, X: Array, dissimilar: Indices, plain: Array, reached: Array) -> MaxMin:
         """min_D d at this metric, and max_S Σ u_τ d_τ for the weights u that smoothing gives."""
         u = softmax(-reached / self.mu_)
-        scatter = pair_scatter(X, dissimilar, weights=u)
-        largest = float(scipy.linalg.eigvalsh(scatter)[-1])
+        scatter, last = pair_scatter(X, dissimilar, weights=u, near=True), X.shape[1] - 1
+        largest = float(scipy.linalg.eigvalsh(scatter, subset_by_index=[last, last])[0])
         bound = self.floor_ * float(u @ plain) + (1.0 - self.floor_) * largest
         return MaxMin(float(reached.min()), bound)
 

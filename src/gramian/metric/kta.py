@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.arrays.places import place_of
+from gramian.arrays.samples import columns_of
 from gramian.common import clock
 from gramian.common.parameters import FLAG, one_of
 from gramian.common.types import Array
@@ -20,7 +23,7 @@ from gramian.metric._selection import least_weight, projected, raw_keys, unit, w
 from gramian.metric._view import KernelMetricLearner
 from gramian.problem import Problem
 from gramian.problems.metric import kta_from_moments
-from gramian.problems.moments import Moments, moments
+from gramian.problems.moments import Moments, moments, on_device, sent
 from gramian.reductions.span import Span
 
 START_STEPS, START_FALL = 30, 1e-2
@@ -104,10 +107,12 @@ class KTA(KernelMetricLearner, PartialFit):
         X, classes, weights = self._weighed(X, y, sample_weight)
         self._check(X.shape[0])
         order: NDArray[np.integer] = np.arange(classes.size)
+        columns = columns_of(X)
         if self.lam == "auto":  # held-out samples do not depend on the order of the rows
-            order, number = canonical_labels(X, classes, weights)
+            order, number = canonical_labels(X, classes, weights, columns.varying)
             classes = number[classes]
-        view = self._view(X, center=self.center)
+        view = self._view(X, center=self.center, columns=columns)
+        view = replace(view, X=sent(view.X, self.device))
         # The coordinates of a span are centred for equal weights.
         center = self.center and not (view.centered and weights is None)
         data = moments(
@@ -148,7 +153,10 @@ class KTA(KernelMetricLearner, PartialFit):
             return self._unit * (1.0 if units is None else units)
         mean = data.mean if center and data.mean is not None else np.zeros(data.order)
 
-        def rows_of(rows: Any) -> Array:
+        def rows_of(rows: Any) -> Any:
+            if on_device(view.X):
+                put = place_of(view.X).put
+                return view.X[put(order[rows])] - put(mean)
             chosen = view.X[order[rows]]
             return (chosen.toarray() if sp.issparse(chosen) else chosen) - mean
 

@@ -100,7 +100,7 @@ class LMNN(TripletFits, LocalLearner):
                 maps = maps_in(samples, classes, white.coordinates)(k)
                 maps = starts_at_rank(result.factor, k, Z.T @ Z, start, maps)
                 result, self.n_active_ = rounds.at_rank(result, maps)
-        self._finish(result, *self._shrunk(result.factor, Z, white, span))
+        self._finish(result, *self._shrunk(result.factor, Z.T @ Z, white, span))
 
     def _fit_triplets(self, span: Span, triplets: Indices) -> None:
         samples, similar = span.X, targets_of(triplets)
@@ -113,4 +113,4 @@ class LMNN(TripletFits, LocalLearner):
         start = self._begin(span, rough, white)
         result = self._minimize_at_rank(problem, self._limit(Z.shape[1]), Z.T @ Z, maps, init=start)
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
-        self._finish(result, *self._shrunk(result.factor, Z, white, span))
+        self._finish(result, *self._shrunk(result.factor, Z.T @ Z, white, span))

@@ -72,8 +72,8 @@ class LMNNEig(TripletFits, FlooredLearner):
         rough: Array | None,
         classes: Indices | None = None,
     ) -> None:
-        white = self._whitened(span.X, targets_of(triplets))
-        X = white.samples(span.X)
+        white, X = self._whitened(span.X, targets_of(triplets))
+        gram = X.T @ X
         plain = _margins(X, triplets) / X.shape[1]
         self.mu_: float = self._smoothing(plain)
         floor, row = Floor(self.floor_), SlackRow(self.lam)
@@ -90,10 +90,11 @@ class LMNNEig(TripletFits, FlooredLearner):
             return min((_merged(Y) for Y in starts), key=problem.value)
 
         maps = maps_in(span.X, classes, with_slack)
-        k, gram = self._limit(X.shape[1]), np.pad(X.T @ X, (0, 1))
-        result = self._minimize_at_rank(problem, k, gram, maps, init=start)
+        k = self._limit(X.shape[1])
+        result = self._minimize_at_rank(problem, k, np.pad(gram, (0, 1)), maps, init=start)
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
-        self._finish(result, *self._shrunk(floor.factor(row.factor(result.factor)), X, white, span))
+        factor = floor.factor(row.factor(result.factor))
+        self._finish(result, *self._shrunk(factor, gram, white, span))
 
     def _smoothing(self, margins: Array) -> float:
         """μ; `margins` are those of S = I/d."""

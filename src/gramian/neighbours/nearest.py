@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from gramian.arrays.places import Place, place, side_by_side
 from gramian.arrays.samples import check_size, far_means, shifted, with_short_indices
 from gramian.common import clock
-from gramian.common.memory import check_memory
+from gramian.common.memory import check_memory, device_limit
 from gramian.common.types import Array, Indices
 from gramian.neighbours import _approximate, _plain, _tree
 
@@ -25,6 +25,9 @@ load numba and its kernels."""
 DEVICE_COPIES, MIN_DEVICE_SAMPLES = 8, 1024
 """Copies of each sample on a device during a search (itself, a query, both centred), and the
 smallest number of samples that must fit."""
+
+SMALL_SEARCH = 2.0**28
+"""Bytes of a search on a device for which its free memory is not read, which takes 1 ms."""
 
 MAX_SQUARED = 1e150
 """Size of entries whose squares neither overflow nor, if they are as small, underflow."""
@@ -122,7 +125,9 @@ def _on_device(
     X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], there: Place, *, alone: bool
 ) -> tuple[Indices, Array]:
     """Brute force on a device, with sparse rows as dense blocks that fit into its memory."""
-    each, free = 8.0 * DEVICE_COPIES * (X.shape[1] + 1), there.free_memory()
+    each = 8.0 * DEVICE_COPIES * (X.shape[1] + 1)
+    need = (X.shape[0] + queries.shape[0]) * each
+    free = need if need <= min(SMALL_SEARCH, device_limit()) else there.free_memory()
     check_memory(
         min(X.shape[0], MIN_DEVICE_SAMPLES) * each,
         f"samples of {X.shape[1]:,} features are searched as dense arrays on a device",

@@ -184,9 +184,14 @@ def _scatter(X: Any, pairs: ArrayLike) -> Dense:
     return Gram(np.ascontiguousarray(root))
 
 
-def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> Array:
-    """X_S = Σ w_e (x_i − x_j)(x_i − x_j)ᵀ over the pairs, computed by their graph's Laplacian."""
-    X = near_origin(X)
+def pair_scatter(
+    X: Any, pairs: ArrayLike, *, weights: Array | None = None, near: bool = False
+) -> Array:
+    """X_S = Σ w_e (x_i − x_j)(x_i − x_j)ᵀ over the pairs, computed by their graph's Laplacian.
+
+    `near` if X is known to be near the origin (`near_origin`).
+    """
+    X = X if near else near_origin(X)
     i, j = index_columns(pairs, X.shape[0], 2, "pairs")
     n, w = X.shape[0], np.ones(i.size) if weights is None else weights
     W = sp.coo_array((w, (i, j)), shape=(n, n)).tocsr()
@@ -199,16 +204,19 @@ def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> A
 
 def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> ScatterWhitening:
     """The whitening of samples by the scatter of similar pairs."""
-    scatter, rounding = pair_scatter(X, similar), _scatter_rounding(X, similar)
+    X = near_origin(X)
+    scatter, rounding = pair_scatter(X, similar, near=True), _scatter_rounding(X, similar)
     return scatter_whitening(scatter, positive(ridge, "ridge", zero=True), rounding)
 
 
 def _scatter_rounding(X: Any, pairs: ArrayLike) -> Array:
-    """The rounding error of each diagonal entry of `pair_scatter`."""
-    X = near_origin(X)
+    """The rounding error of each diagonal entry of `pair_scatter`, for X near the origin."""
     pairs = index_columns(pairs, X.shape[0], 2, "pairs")
     times = np.bincount(np.concatenate(pairs), minlength=X.shape[0])
-    squares = times @ (X.multiply(X) if sp.issparse(X) else np.square(X))
+    if sp.issparse(X):
+        squares = times @ X.multiply(X)
+    else:
+        squares = np.einsum("i,ij,ij->j", times.astype(float), X, X)
     return np.asarray(ROUNDINGS * np.finfo(float).eps * squares)
 
 

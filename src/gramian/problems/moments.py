@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.dense import eigh
-from gramian.arrays.places import HOST, Place, host, place
+from gramian.arrays.places import HOST, Place, as_double, host, place, place_of
 from gramian.arrays.samples import BLOCK, column_sums, near_origin
 from gramian.arrays.threads import blas_threads_for
 from gramian.common.types import Array
@@ -22,6 +22,10 @@ from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
 FEW_CLASSES = 32
 """Number of classes up to which class sums of a block are a multithreaded dense product; for few
 samples they are added one by one, as means are."""
+
+
+COPIES = 4
+"""Copies of the samples on a device: themselves, and results of their size."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ def moments(
     """The moments of X, dense or CSR, or of X minus its mean, which is never formed.
 
     `near` if X is known to be near the origin (`near_origin`); `weights` are the multiplicities of
-    the samples, default 1. Dense samples are multiplied on the `device`, block by block.
+    the samples, default 1. Dense samples are multiplied on the `device`, block by block, or whole
+    if they are there (`sent`).
     """
     X = near_origin(X) if center and not near else X
     sums, counts = class_sums(X, classes, weights)
@@ -76,6 +81,20 @@ def moments(
     return Moments(gram, sums, counts, square - shift, mean, there)
 
 
+def on_device(X: Any) -> bool:
+    """Whether samples are a tensor."""
+    return not (isinstance(X, np.ndarray) or sp.issparse(X))
+
+
+def sent(X: Any, device: Any) -> Any:
+    """Dense samples as a tensor of float64 on the device, if a fit has room for them there."""
+    there = place(device)
+    if there.is_host or not isinstance(X, np.ndarray) or X.shape[1] > DENSE_ORDER:
+        return X
+    fits = 8.0 * COPIES * X.size <= there.free_memory()
+    return as_double(there.put(X)) if fits else X
+
+
 def class_sums(
     X: Any, classes: NDArray[np.integer], weights: Array | None = None
 ) -> tuple[Array, Array]:
@@ -83,6 +102,10 @@ def class_sums(
     c = int(classes.max()) + 1
     sums = np.zeros((c, X.shape[1]))
     w = np.ones(classes.size) if weights is None else weights
+    if on_device(X):
+        there, Y = place_of(X), _indicators(classes, w, c, False)
+        Y = there.sparse(Y) if sp.issparse(Y) else there.put(Y)
+        return np.ascontiguousarray(host(Y @ X).T), np.bincount(classes, w).astype(float)
     for (rows, labels), (_, weight) in zip(_blocks(X, classes), _blocks(X, w), strict=True):
         sums += _toarray(_indicators(labels, weight, c, sp.issparse(rows)) @ rows)
     return np.ascontiguousarray(sums.T), np.bincount(classes, w).astype(float)
@@ -108,7 +131,10 @@ def column_means(X: Any, weights: Array | None = None) -> Array:
 
 
 def weighted_gram(X: Any, weights: Array | None = None, device: Any = None) -> Array:
-    """Xᵀ diag(w) X in double precision, without a second copy of X."""
+    """Xᵀ diag(w) X in double precision, on the host without a second copy of X."""
+    if on_device(X):
+        weighted = X if weights is None else X * place_of(X).put(weights)[:, None]
+        return np.asarray(host(X.T @ weighted))
     there = place(None if sp.issparse(X) else device)
     if there.is_host and weights is None and X.dtype == np.float64:
         with blas_threads_for(X.shape[0] * X.shape[1]):

@@ -40,14 +40,14 @@ class Span(Substitution):
         return self.X.shape[1] <= DENSE_ORDER
 
 
-def span_of(X: Any, *, center: bool) -> Span:
+def span_of(X: Any, *, center: bool, shift: Array | None = None) -> Span:
     """The features themselves, or the span if there are fewer samples and its basis fits.
 
     If translations do not matter, samples far from the origin are shifted: their products would
-    lose digits.
+    lose digits. `shift` is `far_means`, if known.
     """
     n, d = X.shape
-    X = near_origin(X) if center else X
+    X = near_origin(X, shift) if center else X
     if d <= n or n > DENSE_ORDER or n * d > MAX_BASIS_ENTRIES:
         return Span(None, X, centered=False)
     return _smaller(X, center)
@@ -67,14 +67,15 @@ def _smaller(X: Any, center: bool) -> Span:
     return Span(basis, rows, centered=center)
 
 
-def dense_span(X: Any, name: str) -> Span:
+def dense_span(X: Any, name: str, shift: Array | None = None) -> Span:
     """Centred samples as a dense array, in their span if that is smaller.
 
-    A local metric depends on distances only, so the span loses nothing.
+    A local metric depends on distances only, so the span loses nothing. `shift` is `far_means`, if
+    known.
     """
     n, d = X.shape
     X = X.astype(float, copy=False)
-    view = span_of(X, center=True)
+    view = span_of(X, center=True, shift=shift)
     if view.matrix is not None:
         return Span(view.matrix, np.ascontiguousarray(view.X, dtype=float), centered=True)
     check_memory(
