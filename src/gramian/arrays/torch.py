@@ -544,8 +544,14 @@ def cholesky(A: Tensor) -> Any:
 
 def inverse_factor(A: Tensor) -> Tensor | None:
     """K with KᵀK = A⁻¹, without a bound on its error; None if A has no Cholesky factor."""
-    factor, info = torch.linalg.cholesky_ex(A)
-    return None if int(info) else triangular_inverse(factor)
+    L = cholesky_factor(A)
+    return None if L is None else triangular_inverse(L)
+
+
+def definite_inverse(A: Tensor) -> Tensor | None:
+    """A⁻¹ by Cholesky, None if there is no factor: products are not sequential over rows."""
+    L = cholesky_factor(A)
+    return None if L is None else torch.cholesky_inverse(L)
 
 
 def _backward_error(A: Tensor, factor: Tensor) -> float:
