@@ -41,8 +41,9 @@ SPARE_COLUMNS = 24
 not weak, the thousand digits stay at a gap of 2e-3, with 24 they reach 1e-4 after 1,800 steps."""
 
 CORRECTION_PAIRS = 10
-"""Correction pairs of L-BFGS: with 20, runs for 500 to 3,000 points of a Swiss roll and 1,000 and
-2,000 digits take as many steps, or more, each of which takes 10 to 20 % longer."""
+"""Correction pairs of L-BFGS. To 1e-3, 500 to 3,000 points of a Swiss roll and 1,000 and 2,000
+digits take as many steps as with 20 pairs, or fewer; to 1e-4, 3,000 points of a roll and 1,000
+digits of 8 × 8 pixels take one round more. A step reads half as many pairs."""
 
 STEPS_PER_ROUND, STEP_SECONDS_PER_ENTRY = 200, 1.5e-7
 """L-BFGS steps between certificates, and approximate seconds of a step per entry of the factor (not
