@@ -15,7 +15,6 @@ from gramian.arrays.places import (
     largest,
     namespace,
     norm,
-    place_of,
     read,
     recorded,
     scalars,
@@ -130,7 +129,7 @@ def _descended(
             slope, image = sloped(x)
             return slope, scalars(slope, objective.value(image), largest(slope)), image
 
-    quick = recorded(summarised, place_of(factor)) if _is_short(objective, factor) else None
+    quick = recorded(summarised, objective.place) if is_short(objective, factor) else None
 
     def evaluate(x: Array) -> Point:
         nonlocal first
@@ -167,11 +166,10 @@ def _descended(
     return contiguous(placed(found.x)), steps, met
 
 
-def _is_short(objective: Objective, factor: Array) -> bool:
+def is_short(objective: Objective, factor: Array) -> bool:
     """Whether launching the kernels of an evaluation on a device takes longer than they do."""
-    here = place_of(factor)
-    numbers = size(factor) + (objective.facts.terms or 0)
-    return not (here.is_host or here.apart) and numbers <= MAX_RECORDED_NUMBERS
+    there, numbers = objective.place, size(factor) + (objective.facts.terms or 0)
+    return not (there.is_host or there.apart) and numbers <= MAX_RECORDED_NUMBERS
 
 
 @entering("lbfgs")
