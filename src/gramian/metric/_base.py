@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from gramian.arrays.dense import eigh, first_largest, row_signs
-from gramian.arrays.places import HOST, Place, place
+from gramian.arrays.dense import DEVICE_ORDER, eigh, first_largest, row_signs
+from gramian.arrays.places import host, moved, namespace, place
 from gramian.arrays.samples import (
     SINGLE,
     check_size,
@@ -50,7 +50,7 @@ from gramian.metric._input import (
     weights_of_classes,
 )
 from gramian.metric._verification import Verification
-from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
+from gramian.objectives.matrices import DENSE_ORDER, Dense, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.reductions.base import Substitution
 from gramian.result import Result, Status
@@ -312,8 +312,12 @@ class MetricLearner(
     ) -> None:
         """Set the fitted attributes, and warn if the run did not converge."""
         settle(self, result)
-        factor = principal_columns(factor, gram @ factor, place(self.device))
-        spread = np.sum(factor * (gram @ factor), axis=0)
+        there = place(self.device)
+        if factor.shape[1] >= DEVICE_ORDER and isinstance(gram, Dense):
+            gram, factor = moved(gram, there), there.put(factor)
+        factor = principal_columns(factor, gram @ factor)
+        spread = np.sum(host(factor * (gram @ factor)), axis=0)
+        factor = host(factor)
         idle = spread <= IDLE * np.max(spread, initial=0.0)
         factor = Substitution(basis).factor(factor)
         if factor.shape[1] == 0:  # M = 0, for example after a time limit
@@ -460,11 +464,14 @@ def starts_at_rank(
     return [L for L in starts if np.any(L)]
 
 
-def principal_columns(factor: Array, scatter_factor: Array, there: Place = HOST) -> Array:
+def principal_columns(factor: Any, scatter_factor: Any) -> Any:
     """L rotated so that LᵀGL is diagonal and decreasing, given L and GL; LLᵀ stays the same."""
     scatter = factor.T @ scatter_factor
-    _, vectors = eigh(0.5 * (scatter + scatter.T), there)
-    return factor @ vectors[:, ::-1]
+    scatter = 0.5 * (scatter + scatter.T)
+    if isinstance(scatter, np.ndarray):
+        return factor @ eigh(scatter)[1][:, ::-1]
+    xp = namespace(scatter)
+    return factor @ xp.flip(xp.linalg.eigh(scatter)[1], axis=1)
 
 
 def _reproducible(rows: Array, idle: NDArray[np.bool_]) -> Array:
