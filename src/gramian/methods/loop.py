@@ -170,8 +170,14 @@ def needed(value: float, Y: Array, settings: Settings) -> float:
 class GrowingColumns:
     """Columns whose number grows to the rank of the optimum."""
 
-    def __init__(self, problem: Problem, settings: Settings, least: int = FIRST_COLUMNS) -> None:
-        self.problem, self.settings, self.least = problem, settings, least
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        least: int = FIRST_COLUMNS,
+        added: tuple[int, int] = ADDED_COLUMNS,
+    ) -> None:
+        self.problem, self.settings, self.least, self.added = problem, settings, least, added
         self.wide = 0
         """Columns at the start of the last round."""
 
@@ -191,7 +197,7 @@ class GrowingColumns:
     def resize(self, Y: Array, progress: Progress) -> Array:
         """Y with columns along which F decreases and spare ones: twice as many if all are used."""
         full = self.full(Y)
-        more = int(np.clip(Y.shape[1] // 2, *ADDED_COLUMNS))
+        more = int(np.clip(Y.shape[1] // 2, *self.added))
         if more := min(more, self._most() - Y.shape[1]):
             Y = with_falling(self.problem, Y, self.settings, more)
         return self._with_spare(Y, full)
