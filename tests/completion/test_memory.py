@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gramian.arrays.cpu
+import gramian.arrays.entries
 import gramian.arrays.places
 import gramian.completion._ratings
 import gramian.losses.offsets
@@ -26,6 +27,8 @@ def small_blocks(monkeypatch):
     for module, name in (
         (gramian.arrays.places, "PART"),
         (gramian.arrays.cpu, "GRAM_BLOCK"),
+        (gramian.arrays.cpu, "TAKEN"),
+        (gramian.arrays.entries, "BLOCK"),
         (gramian.completion._ratings, "PART"),
         (gramian.losses.offsets, "CHUNK"),
         (gramian.losses.offsets, "FEW"),

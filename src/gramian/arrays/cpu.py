@@ -58,6 +58,9 @@ CACHED_BYTES = 2**23
 # Entries of a sparse matrix in one block of its Gram matrix, if that is small.
 GRAM_BLOCK = 2**18
 
+# Indices taken at a time: NumPy copies them to int64.
+TAKEN = 2**16
+
 MAX_EDGES = np.iinfo(np.int32).max // 2
 
 
@@ -265,8 +268,9 @@ def taken(values: NDArray[Any], places: NDArray[np.integer]) -> NDArray[Any]:
     found = np.empty((places.size, *values.shape[1:]), dtype=values.dtype)
 
     def take(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        np.take(values, places[part], 0, found[part], "clip")  # mode "clip" needs no buffer
+        for first in range(start, stop, TAKEN):
+            part = slice(first, min(first + TAKEN, stop))
+            np.take(values, places[part], 0, found[part], "clip")  # mode "clip" needs no buffer
 
     in_parts(take, places.size, max(MISS * places.size, found.size))
     return found

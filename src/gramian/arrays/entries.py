@@ -24,9 +24,13 @@ Lines = tuple[Indices, Indices, Indices]
 """The start of each row, the sorted keys of its entries, and the index of each entry."""
 
 MANY = 2**22
-"""Number of entries from which kernels are used. With one thread the passes over the ratings of a
-fit take 0.2, 0.5 and 1.0 s of CPU time for 1, 2 and 4 million ratings either way, and 2.6 to 3.2 s
-with kernels, 5.2 to 5.8 s without, for 10 million."""
+"""Number of entries from which kernels are used. With one thread the passes over 2, 4 and 10
+million ratings take 0.3 to 0.5, 0.9 to 1.2 and 2.4 to 3.8 s of CPU time with kernels, and 0.6 to
+0.8, 1.4 to 1.9 and 3.9 to 4.9 s without. Importing Numba and reading the kernels adds 0.5 to 1.3 s
+once: the first fit of 2 million ratings is slower with kernels, that of 4 million is not."""
+
+BLOCK = 2**16
+"""Entries counted, or whose order is tested, at a time."""
 
 MAX_PARTS, PART_KEYS = 64, 8
 """Largest number of parts with counts of their own, and entries of a part per key."""
@@ -52,8 +56,17 @@ def are_many(entries: Given) -> bool:
 def tallied(keys: Given, count: int, values: Array = NO_VALUES) -> Any:
     """The sum of the values of each key 0..count, or the number of its entries."""
     if not are_many(keys):
-        return np.bincount(keys, values if values.size else None, count).astype(float, copy=False)
+        return _plain_tally(keys, count, values)
     return _lines(keys, count, values).sum(axis=0)
+
+
+def _plain_tally(keys: Given, count: int, values: Array) -> Array:
+    """By blocks of entries, whose keys NumPy copies to int64."""
+    found, step = np.zeros(count), max(BLOCK, count)
+    for first in range(0, keys.size, step):
+        part = slice(first, first + step)
+        found += np.bincount(keys[part], values[part] if values.size else None, count)
+    return found
 
 
 def _lines(keys: Given, count: int, values: Array) -> Array:
@@ -152,8 +165,8 @@ def hashed(
 
 def _ascending(rows: Given, cols: Given | None = None) -> bool:
     """Whether entries are sorted by row, and by column within each row."""
-    for first in range(0, rows.size - 1, MANY):
-        here, after = slice(first, first + MANY), slice(first + 1, first + MANY + 1)
+    for first in range(0, rows.size - 1, BLOCK):
+        here, after = slice(first, first + BLOCK), slice(first + 1, first + BLOCK + 1)
         i, following = rows[here][: rows[after].size], rows[after]
         good = following >= i
         if cols is not None:
