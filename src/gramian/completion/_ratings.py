@@ -185,9 +185,10 @@ class Ratings:
         of_cols = tallied(index_array(self.cols), self.shape[1])
         return np.diff(self.starts).astype(np.int64), of_cols.astype(np.int64)
 
-    def parts(self, length: int = PART) -> list[slice]:
+    def parts(self, length: int | None = None) -> list[slice]:
         """Blocks of entries: sums over them need no temporary array of the length of all."""
-        return [slice(start, start + length) for start in range(0, self.values.size, length)]
+        step = length or PART
+        return [slice(start, start + step) for start in range(0, self.values.size, step)]
 
     def sums(self, side: int) -> Array:
         """The sum of the values of each row (side 0), or of each column (side 1)."""
