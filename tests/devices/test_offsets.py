@@ -1,10 +1,13 @@
 """Offsets of ratings on a device: the same as on the host, in blocks of entries and in tiles."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import gramian.losses.offsets as offsets
 from gramian.arrays.places import host, moved, place
+from gramian.completion import NuclearCompletion
 from gramian.losses import SquaredWithOffsets
 
 
@@ -32,3 +35,24 @@ def test_blocks_and_tiles_give_the_offsets_of_the_host(shape, weighted, device, 
     np.testing.assert_allclose(
         host(there.hessian(far)(step)), loss.hessian(z)(z[::-1].copy()), rtol=1e-9, atol=1e-12
     )
+
+
+def test_a_fit_frees_the_device_without_garbage_collection(device):
+    """A cycle of references would keep the ratings there until garbage is collected."""
+    import torch
+
+    def held():
+        return sum(isinstance(each, torch.Tensor) for each in gc.get_objects())
+
+    rng = np.random.default_rng(0)
+    i, j = np.divmod(np.unique(rng.integers(0, 60 * 40, 900)), 40)
+    model = NuclearCompletion(lam=3.0, tol=1e-3, device=device)
+    given = i, j, rng.standard_normal(i.size)
+    gc.collect()
+    before = held()
+    gc.disable()
+    try:
+        model.fit(given)
+        assert held() == before
+    finally:
+        gc.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -299,13 +300,17 @@ class SquaredWithOffsets(Loss, Placed):
 
     @cached_property
     def _system(self) -> Callable[..., Sides]:
-        """`EliminatedOffsets.solve` of (D_r, N; Nᵀ, D_c)(b, c) = (f, g)."""
+        """`EliminatedOffsets.solve` of (D_r, N; Nᵀ, D_c)(b, c) = (f, g).
+
+        It refers to a copy: a cycle would keep arrays on a device until garbage is collected.
+        """
+        apart = copy(self)
         if self._is_there:
             links: Any = DeviceCounts(self.rows, self.cols, self.weight, self.shape)
-            return EliminatedOffsets(self.linked, links, self.masses, self.place).solve
+            return EliminatedOffsets(apart.linked, links, self.masses, self.place).solve
         home = at_home(self)
         links = RatingCounts(home.rows, home.cols, home.weight, home.shape)
-        linked = links.linked if self.place.is_host else self.linked
+        linked = links.linked if self.place.is_host else apart.linked
         return EliminatedOffsets(linked, links, home.masses, self.place).solve
 
     @property
