@@ -171,7 +171,7 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
                 if clock.interrupted():
                     raise
                 start = self._guessed(ratings)
-        problem = self._there(self._problem(ratings, start.lam, start.offsets))
+        problem = _there(self._problem(ratings, start.lam, start.offsets), self)
         limit = self.time_limit
         if limit is not None:  # the time that is left, for one step at least
             limit = max(limit - clock.elapsed(started), sys.float_info.min)
@@ -179,12 +179,6 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
             self, problem, start.factor, rank=self.rank, time_limit=limit, tol=self._tolerance
         )
         return Solved(result, problem, start)
-
-    def _there(self, problem: Problem) -> Problem:
-        """The problem on the device: the solution uses the same arrays as the run."""
-        there = place_for(problem, self.device, self.rank)
-        with there.room():
-            return moved(problem, there)
 
     def _guessed(self, ratings: Ratings) -> Start:
         """The start without held-out entries."""
@@ -295,6 +289,13 @@ class Completion(SolverParameters, Recommender, Kept, BaseEstimator, ABC):
     def _bounds_for(self, span: tuple[float, float]) -> tuple[float, float] | None:
         """The bounds to which predictions are clipped."""
         return None
+
+
+def _there(problem: Problem, model: Completion) -> Problem:
+    """The problem on the device of a model: the solution uses the same arrays as the run."""
+    there = place_for(problem, model.device, model.rank)
+    with there.room():
+        return moved(problem, there)
 
 
 def powers(counts: NDArray[np.integer], power: float) -> Array:

@@ -257,7 +257,7 @@ class SquaredWithOffsets(Loss, Placed):
         """The sums by row and by column of values given for each part of the entries."""
         by_row: Any = 0.0
         by_col: Any = 0.0
-        if self._is_there:  # the order by column is stored for all entries
+        if _are_there(self):  # the order by column is stored for all entries
             e = _joined(values, self._parts(), self.given.shape[0])
             sums = backend(e).group_sums
             return sums(self.rows, e, self.shape[0]), sums(self.cols, e, self.shape[1])
@@ -280,7 +280,7 @@ class SquaredWithOffsets(Loss, Placed):
         own, other = (self.rows, self.cols) if side == 0 else (self.cols, self.rows)
         library = backend(values)
         found: Any = 0.0
-        for part in [EVERY] if self._is_there else self._parts():
+        for part in [EVERY] if _are_there(self) else self._parts():
             e = self._weighted(library.taken(values, other[part]), part)
             found = found + library.group_sums_of(own, part, e, self.shape[side])
         return found
@@ -305,7 +305,7 @@ class SquaredWithOffsets(Loss, Placed):
         It refers to a copy: a cycle would keep arrays on a device until garbage is collected.
         """
         apart = copy(self)
-        if self._is_there:
+        if _are_there(self):
             links: Any = DeviceCounts(self.rows, self.cols, self.weight, self.shape)
             return EliminatedOffsets(apart.linked, links, self.masses, self.place).solve
         home = at_home(self)
@@ -314,18 +314,16 @@ class SquaredWithOffsets(Loss, Placed):
         return EliminatedOffsets(linked, links, home.masses, self.place).solve
 
     @property
-    def _is_there(self) -> bool:
-        """Whether the entries are on a device."""
-        return not (self.place.is_host or isinstance(self.rows, Blocks))
-
-    @property
     def masses(self) -> Sides:
         """The diagonals D_r and D_c: sums of weights plus κ."""
-        ones = self._sums(lambda part: self._weighted(self._ones(part), part))
+        ones_like = namespace(self.given).ones_like
+        ones = self._sums(lambda part: self._weighted(ones_like(self.given[part]), part))
         return ones[0] + self.ridge, ones[1] + self.ridge
 
-    def _ones(self, part: slice) -> Array:
-        return namespace(self.given).ones_like(self.given[part])
+
+def _are_there(loss: SquaredWithOffsets) -> bool:
+    """Whether all entries are on a device."""
+    return not (loss.place.is_host or isinstance(loss.rows, Blocks))
 
 
 def _at(values: Array, places: Indices) -> Array:
