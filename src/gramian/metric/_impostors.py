@@ -32,7 +32,6 @@ PAIRS = 2**20
 BLOCK, MAX_BLOCK = 2**27, 2**29
 """Number of distances per block on a device: 1 GB, and 4 GB of a large one."""
 
-
 FREE_SHARE = 16
 """A block takes at most this part of a device's free memory, if it is larger than `BLOCK`."""
 
