@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ from scipy import sparse
 
 from gramian.arrays import cpu
 from gramian.arrays.blocks import NONE, Blocks
+from gramian.common.context import setting
 
 _NUMPY = (np.ndarray, np.generic)
 
@@ -179,14 +180,9 @@ def root(square: Any) -> float:
     return found
 
 
-@contextmanager
-def unread() -> Iterator[None]:
+def unread() -> AbstractContextManager[None]:
     """Within it `number` transfers nothing from a device, so that functions can be recorded."""
-    token = _unread.set(True)
-    try:
-        yield
-    finally:
-        _unread.reset(token)
+    return setting(_unread, True)
 
 
 def read(thing: Any) -> Any:

@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from gramian.common.context import setting
+
 ENDLESS = float("inf")
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=ENDLESS)
@@ -49,19 +51,9 @@ class TimeUpError(Exception):
     """The time of the run is up, or the next operation would exceed it."""
 
 
-@contextmanager
-def _setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
-    """Set a context variable inside the block."""
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
 def until(deadline: float) -> AbstractContextManager[None]:
     """Set the deadline, in seconds of `now`; never later than an outer one."""
-    return _setting(_deadline, min(deadline, _deadline.get()))
+    return setting(_deadline, min(deadline, _deadline.get()))
 
 
 def check(seconds: float = 0.0) -> None:
@@ -111,7 +103,7 @@ def budget(seconds: float | None) -> Iterator[Budget]:
     if outer is not None:
         own = Budget(min(deadline, outer.deadline), outer.interrupted)
     try:
-        with _setting(_budget, own):
+        with setting(_budget, own):
             yield own
     finally:
         if outer is not None:
@@ -210,7 +202,7 @@ def watcher() -> Watcher | None:
 
 def watched_by(watcher: Watcher | None) -> AbstractContextManager[None]:
     """Notify this watcher of all fits inside the block."""
-    return _setting(_watcher, watcher)
+    return setting(_watcher, watcher)
 
 
 def phase(name: str) -> None:
@@ -230,7 +222,7 @@ def placing(place: Callable[[Any], Any] | None) -> AbstractContextManager[None]:
 
     Only these are shown as frames: factors in other coordinates are not meaningful pictures.
     """
-    return _setting(_placing, place)
+    return setting(_placing, place)
 
 
 def on_frame() -> Callable[[Callable[[], Any]], None] | None:

@@ -21,7 +21,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -33,6 +33,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from gramian.common.context import setting
 
 FORMAT_VERSION = 1
 CONTENT = "content.json"
@@ -221,14 +223,9 @@ HEAD = 1 << 16
 _OVERWRITING: ContextVar[bool] = ContextVar("overwriting", default=False)
 
 
-@contextmanager
-def overwriting() -> Iterator[None]:
+def overwriting() -> AbstractContextManager[None]:
     """Allow overwriting files of any kind inside the block."""
-    token = _OVERWRITING.set(True)
-    try:
-        yield
-    finally:
-        _OVERWRITING.reset(token)
+    return setting(_OVERWRITING, True)
 
 
 def refuse_other_kind(path: Path, kind: str | None) -> None:
