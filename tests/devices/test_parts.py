@@ -77,23 +77,34 @@ def test_eigenvalues_that_are_off_are_paid_for(place):
     assert lost_by(there, values, 0 * vectors) == np.inf
 
 
-def test_inaccurate_cholesky_factor_is_not_used_for_a_proof(device, place, monkeypatch):
+@pytest.mark.parametrize("block", [10, 1024])
+@pytest.mark.parametrize("name", ["cholesky_ex", "solve_triangular"])
+def test_inaccurate_cholesky_factor_is_not_used_for_a_proof(place, monkeypatch, block, name):
     import torch
 
-    A = RNG.standard_normal((50, 50))
-    A = place.put(A @ A.T + np.eye(50))
-    library = arrays.backend(A)
-    b = place.put(RNG.standard_normal(50))
-    np.testing.assert_allclose(arrays.host(A @ library.cholesky(A)(b)), arrays.host(b), atol=1e-8)
+    from gramian.arrays import torch as library
+
+    monkeypatch.setattr(library, "CHOLESKY_BLOCK", block)
+    scales = 10.0 ** RNG.uniform(-3, 3, 55)
+    B = RNG.standard_normal((55, 55))
+    plain = scales[:, None] * (B @ B.T + np.eye(55)) * scales
+    A, b = place.put(plain), RNG.standard_normal(55)
+    found = arrays.host(library.cholesky(A + 0)(place.put(b)))
+    np.testing.assert_allclose(plain @ found, b, atol=1e-8)
     assert library.cholesky(-A) is None
-    plain = torch.linalg.cholesky_ex
+    later = plain.copy()
+    later[-1, -1] = 0.0
+    assert library.cholesky(place.put(later)) is None
+    exact = getattr(torch.linalg, name)
 
-    def rough(matrix):
-        factor, info = plain(matrix)
-        return factor * (1 + 1e-12), info
+    def rough(*given, **named):
+        found = exact(*given, **named)
+        if name == "cholesky_ex":
+            return found[0] * (1 + 1e-12), found[1]
+        return found * (1 + 1e-12)
 
-    monkeypatch.setattr(torch.linalg, "cholesky_ex", rough)
-    assert library.cholesky(A) is None
+    monkeypatch.setattr(torch.linalg, name, rough)
+    assert (library.cholesky(A) is None) == (name == "cholesky_ex" or block == 10)
 
 
 def test_triangles_are_inverted_by_blocks(place, monkeypatch):

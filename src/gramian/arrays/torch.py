@@ -40,6 +40,9 @@ PLAIN_CALLS = 3
 TILE = 4096
 """Rows and columns of a tile of a product: 0.13 GB."""
 
+CHOLESKY_BLOCK = 1024
+"""Columns of a block of a Cholesky factorisation."""
+
 INVERTED_DIRECTLY = 1024
 """Order up to which a triangle is inverted by a triangular solve."""
 
@@ -530,16 +533,37 @@ def _lower_tiles(n: int) -> list[tuple[slice, slice]]:
 
 
 def cholesky(A: Tensor) -> Any:
-    """b ↦ A⁻¹b by Cholesky, None if there is no factor or it is too inaccurate.
+    """b ↦ A⁻¹b by Cholesky, None if there is no factor or it is too inaccurate; A is overwritten.
 
-    A device may solve by inverses of diagonal blocks, to which Higham's Theorem 10.3 does not
-    apply: |A − LLᵀ| is therefore computed. If it is at most (n + 2)u √(a_ii a_jj), it is within
-    the 2(n + 2)u that a proof subtracts, including the nu of computing it.
+    For the columns J of a block and the rows from it on, with L = L[:, :J] already known:
+
+        S = A[:, J] − L L[J]ᵀ,    S[J] = CCᵀ,    P Cᵀ = S below,    L[:, J] = [C; P]
+
+    A device may compute C and P by inverses of diagonal blocks, to which Higham's Theorem 10.3
+    does not apply: the residual S − [C; P]Cᵀ is therefore computed. If it is at most
+    (n + 2)u/2 √(a_ii a_jj), then |A − LLᵀ| is at most 3/2 (n + 2)u √(a_ii a_jj), since the
+    products add (n + 1)u (Higham, Lemma 8.4, for any order of summation). A proof subtracts
+    2(n + 2)u.
     """
-    factor, info = torch.linalg.cholesky_ex(A)
-    if int(info) or _backward_error(A, factor) > (A.shape[0] + 2) * UNIT:
+    n, root = A.shape[0], A.diagonal().sqrt()
+    worst = torch.zeros((), dtype=A.dtype, device=A.device)
+    for first in range(0, n, CHOLESKY_BLOCK):
+        J = slice(first, first + CHOLESKY_BLOCK)
+        S = A[first:, J]
+        if first:
+            S.addmm_(A[first:, :first], A[J, :first].T, alpha=-1)
+        b = S.shape[1]
+        C, info = torch.linalg.cholesky_ex(S[:b])
+        if int(info):
+            return None
+        L = torch.cat([C, torch.linalg.solve_triangular(C.T, S[b:], upper=True, left=False)])
+        S.addmm_(L, C.T, alpha=-1).div_(root[first:, None]).div_(root[J])
+        S[:b].tril_()  # the upper triangle of A was not updated
+        worst = torch.maximum(worst, S.abs_().max())
+        S.copy_(L)
+    if not float(worst) <= (n + 2) * UNIT / 2:
         return None
-    return lambda b: torch.cholesky_solve(b[:, None], factor)[:, 0]
+    return lambda b: torch.cholesky_solve(b[:, None], A)[:, 0]
 
 
 def inverse_factor(A: Tensor) -> Tensor | None:
@@ -552,23 +576,6 @@ def definite_inverse(A: Tensor) -> Tensor | None:
     """A⁻¹ by Cholesky, None if there is no factor: products are not sequential over rows."""
     L = cholesky_factor(A)
     return None if L is None else torch.cholesky_inverse(L)
-
-
-def _backward_error(A: Tensor, factor: Tensor) -> float:
-    """max |A − LLᵀ|_ij / √(a_ii a_jj) over the lower triangle, tile by tile."""
-    n, root = A.shape[0], A.diagonal().sqrt()
-    step = min(TILE, n)
-    worst = torch.zeros((), dtype=A.dtype, device=A.device)
-    for top in range(0, n, step):
-        rows = slice(top, top + step)
-        for left in range(0, top + 1, step):  # L is zero in the columns from `end` on
-            cols, end = slice(left, left + step), min(left + step, n)
-            off = torch.addmm(A[rows, cols], factor[rows, :end], factor[cols, :end].T, alpha=-1)
-            off /= root[rows, None] * root[cols]
-            if left == top:
-                off.tril_()
-            worst = torch.maximum(worst, off.abs_().max())
-    return float(worst)
 
 
 class Recorded:

@@ -64,10 +64,11 @@ class Ids:
     @classmethod
     def of(cls, given: NDArray[Any]) -> tuple[Ids, Indices]:
         """The distinct ids, and the index of each given one among them."""
-        if given.dtype.kind in "iu" and given.size:
-            first, last = int(given.min()), int(given.max())
+        whole = _whole(given) if given.size else None
+        if whole is not None:
+            first, last = int(whole.min()), int(whole.max())
             if last - first <= TABLE_RATIO * given.size and max(last, -first) < 2**62:
-                return cls._of_dense(given, first, last)
+                return cls._of_dense(whole, first, last, given.dtype)
         try:
             names, place = np.unique(given, return_inverse=True)
         except TypeError:  # ids that cannot be ordered
@@ -78,14 +79,16 @@ class Ids:
         return cls(names), place.ravel()
 
     @classmethod
-    def _of_dense(cls, given: NDArray[Any], first: int, last: int) -> tuple[Ids, Indices]:
+    def _of_dense(
+        cls, given: NDArray[Any], first: int, last: int, dtype: np.dtype[Any]
+    ) -> tuple[Ids, Indices]:
         """The ids of integers with few gaps, by a table with an entry for each integer."""
         kind: Any = np.int32 if max(last, -first) < 2**30 else np.int64
         offsets: Any = given.astype(kind, copy=False)
         if first:
             offsets = offsets - kind(first)
         present = tallied(index_array(offsets), last - first + 1) > 0
-        names = (np.flatnonzero(present) + first).astype(given.dtype)
+        names = (np.flatnonzero(present) + first).astype(dtype)
         if present.all():
             return cls(names), offsets
         places = np.cumsum(present, dtype=np.int32) - np.int32(1)
@@ -113,6 +116,16 @@ class Ids:
 
     def __len__(self) -> int:
         return int(self.names.size)
+
+
+def _whole(given: NDArray[Any]) -> NDArray[Any] | None:
+    """The ids as integers, None if they are not whole numbers."""
+    if given.dtype.kind != "f":
+        return given if given.dtype.kind in "iu" else None
+    if not np.max(np.abs(given), initial=0.0) < 2.0**62:  # or NaN
+        return None
+    whole = given.astype(np.int64)
+    return whole if np.array_equal(whole, given) else None
 
 
 @dataclass(frozen=True)
