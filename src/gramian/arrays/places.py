@@ -289,6 +289,8 @@ class Place:
         if array.shape in self.apart:
             library = importlib.import_module("gramian.arrays.torch")
             return library.Stored.of(array, self.apart[array.shape], self.device)
+        if getattr(self.device, "type", "") == "cuda" and isinstance(array, np.ndarray):
+            return importlib.import_module("gramian.arrays.torch").staged(array, self.device)
         return self.xp.asarray(array, device=self.device)
 
     def sparse(self, matrix: Any) -> Any:

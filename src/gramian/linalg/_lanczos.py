@@ -4,6 +4,8 @@
 returns several leading Ritz pairs as directions.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
-from gramian.arrays.places import HOST, Place, beside, contiguous, norm, numbers, recorded, zeros
+from gramian.arrays.places import (
+    HOST,
+    Place,
+    beside,
+    contiguous,
+    host,
+    namespace,
+    norm,
+    numbers,
+    recorded,
+    size,
+    zeros,
+)
 from gramian.common import clock
 
 Array = NDArray[np.float64]
@@ -22,19 +36,21 @@ RandomState = int | np.random.Generator | None
 PRODUCTS_PER_CHECK = 20
 """Products between two checks of the stopping criterion."""
 
+MAX_RECORDED_BASIS = 2**24
+"""Numbers of a basis on a device up to which each step uses all of its rows (0.13 GB)."""
+
 
 class LanczosBasis:
     """Orthonormal Q of a Krylov space of A, grown one product at a time.
 
         A Q_k = Q_k T_k + β_k q_{k+1} e_kᵀ,        T_k = tridiag(β, α, β)
 
-    The caller passes ``A @ basis.last`` to `extend`, so that known products are not repeated.
-    The recurrence also gives A·(Qy) without a product: see `image`.
+    The caller passes ``A @ basis.last`` to `extend`, so that known products are not repeated, or
+    calls `grow`, which computes it. The recurrence also gives A·(Qy) without a product: see
+    `image`.
 
     With `partial`, a vector is orthogonal to all before it only up to the square root of the
-    precision. T_k is then as accurate as with full reorthogonalisation (Simon 1984). On a device
-    reorthogonalisation is always full, and the entries of T_k stay there until they are needed: a
-    transfer takes longer than the arithmetic of a step.
+    precision. T_k is then as accurate as with full reorthogonalisation (Simon 1984).
     """
 
     def __init__(
@@ -47,15 +63,21 @@ class LanczosBasis:
         self._scale = 0.0
         self.alphas: list[float] = []
         self.betas: list[float] = []
-        self._here = isinstance(self._rows, np.ndarray)
-        self._drift = _Drift(precision) if partial and self._here else None
-        self._unread: list[Array] = []
-        """Entries of T_k that are still on the device, in pairs."""
+        self._drift = _Drift(precision) if partial else None
+
+    @classmethod
+    def of(
+        cls, operator: CountedOperator, start: Array, capacity: int, *, partial: bool = False
+    ) -> LanczosBasis:
+        """A basis on the device of the operator."""
+        if operator.place.is_host:
+            return cls(start, capacity, operator.precision, partial=partial)
+        return DeviceBasis(operator, start, capacity)
 
     @property
     def size(self) -> int:
         """Number k of completed steps."""
-        return len(self.alphas) + len(self._unread) // 2
+        return len(self.alphas)
 
     @property
     def last(self) -> Array:
@@ -80,9 +102,6 @@ class LanczosBasis:
     def extend(self, image: Array) -> None:
         """Take one step, given the image A q_{k+1}."""
         known = self._rows[: self.size + 1, :]
-        if not self._here:
-            self._extend_there(known, image)
-            return
         along = known[-1, :] @ image
         rest = image - along * known[-1, :]
         if self.betas:
@@ -99,15 +118,9 @@ class LanczosBasis:
         beta = self._record(alpha, square)
         self._rows[self.size, :] = rest / beta if beta else 0.0
 
-    def _extend_there(self, known: Array, image: Array) -> None:
-        """A step on a device, without a transfer."""
-        along = known @ image
-        rest = image - along @ known
-        more = known @ rest
-        rest -= more @ known
-        square = rest @ rest
-        self._rows[self.size + 1, :] = rest / square**0.5
-        self._unread += [along[-1] + more[-1], square]
+    def grow(self, operator: CountedOperator) -> None:
+        """Take one step, with a product of the operator."""
+        self.extend(operator(self.last))
 
     def _record(self, alpha: float, square: float) -> float:
         """Append α_k and β_k, given β_k²; return β_k, 0 if the space is invariant."""
@@ -121,13 +134,7 @@ class LanczosBasis:
         return beta
 
     def read(self) -> None:
-        """Read the entries of T_k from the device, up to a step that completed the space."""
-        unread, self._unread = self._unread, []
-        entries = numbers(*unread) if unread else []
-        for alpha, square in zip(entries[::2], entries[1::2], strict=True):
-            if not self._record(alpha, square):
-                self._rows[self.size, :] = 0.0
-                break
+        """Read the entries of T_k that are not on the host."""
 
     def ritz(self) -> tuple[Array, Array]:
         """Return the eigenvalues (ascending) and eigenvectors of T_k."""
@@ -169,6 +176,60 @@ class LanczosBasis:
     def residual(self, y: Array) -> float:
         """Return ‖A Q_k y − Q_k T_k y‖ = β_k |y_k|."""
         return self.betas[-1] * abs(float(y[-1]))
+
+
+class DeviceBasis(LanczosBasis):
+    """`LanczosBasis` on a device, always with full reorthogonalisation.
+
+    The entries of T_k stay there until they are needed: a transfer takes longer than the arithmetic
+    of a step. A step is recorded together with its product. It therefore uses all rows of a basis
+    that is not too large, of which those of later steps are 0.
+    """
+
+    def __init__(self, operator: CountedOperator, start: Array, capacity: int) -> None:
+        super().__init__(start, capacity, operator.precision)
+        each, rows = np.arange(capacity + 1), self._rows
+        self._near = operator.place.put(np.column_stack([np.roll(each, 1), each]))
+        """The rows of the last two vectors at each step: an unset one at the first."""
+        self._unread: list[Array] = []
+        self._step: Callable[[Array], Array] | None = None
+        if size(rows) <= MAX_RECORDED_BASIS:
+            product = operator.product  # a reference to `self` would be a cycle
+            self._step = recorded(lambda near: _step(product, rows, near, rows), operator.place)
+
+    @property
+    def size(self) -> int:
+        return len(self.alphas) + len(self._unread)
+
+    def grow(self, operator: CountedOperator) -> None:
+        operator.count(1)
+        near = self._near[self.size]
+        if self._step is None:
+            known = self._rows[: self.size + 1, :]
+            self._unread.append(_step(operator.product, self._rows, near, known))
+        else:
+            self._unread.append(self._step(near))
+
+    def read(self) -> None:
+        unread, self._unread = self._unread, []
+        entries = host(namespace(*unread).stack(unread)).tolist() if unread else []
+        for alpha, square in entries:  # up to a step that completed the space
+            if not self._record(alpha, square):
+                self._rows[self.size, :] = 0.0
+                break
+
+
+def _step(product: Callable[[Array], Array], rows: Array, near: Array, known: Array) -> Array:
+    """Write q_{k+2} to the rows, given the indices of q_k and q_{k+1}; return α and β²."""
+    xp = namespace(rows)
+    last = xp.take(rows, near, axis=0)
+    image = product(last[1, :])
+    along = last @ image
+    rest = image - along @ last
+    rest = rest - (known @ rest) @ known  # the remaining components are rounding errors
+    square = rest @ rest
+    rows[near[1:] + 1, :] = (rest / square**0.5)[None, :]
+    return xp.stack([along[1], square])
 
 
 class _Drift:
@@ -245,7 +306,6 @@ class CountedOperator:
         self.dtype = np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
         self.products = 0
         self._operator = operator
-        self._recorded = recorded(operator.__matmul__, self.place)
 
     @property
     def precision(self) -> float:
@@ -254,8 +314,7 @@ class CountedOperator:
 
     def __call__(self, vectors: Array) -> Array:
         """Return A @ vectors."""
-        clock.check()
-        self.products += 1 if vectors.ndim == 1 else vectors.shape[1]
+        self.count(1 if vectors.ndim == 1 else vectors.shape[1])
         if not self.place.is_host:
             return self._there(vectors)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -266,12 +325,19 @@ class CountedOperator:
             raise FloatingPointError("the operator returned NaN or infinite values")
         return image
 
+    def count(self, products: int) -> None:
+        """Count products, and check the time limit."""
+        clock.check()
+        self.products += products
+
+    def product(self, vector: Array) -> Array:
+        """A @ vector, neither counted nor checked."""
+        image: Array = self._operator @ vector
+        return image
+
     def _there(self, vectors: Array) -> Array:
-        """Product on a device; the basis checks single vectors for finite values."""
-        if vectors.ndim == 1:
-            quick: Array = self._recorded(vectors)
-            return quick
-        image: Array = self._operator @ vectors
+        """Product on a device."""
+        image = self.product(vectors)
         if not bool(self.place.xp.all(self.place.xp.isfinite(image))):
             raise FloatingPointError("the operator returned NaN or infinite values")
         return image
@@ -304,9 +370,9 @@ class Probe:
 
 def probe(operator: CountedOperator, start: Array) -> Probe:
     """Run six steps of Lanczos and return the leading Ritz vector."""
-    basis = LanczosBasis(start, min(6, operator.size), operator.precision)
+    basis = LanczosBasis.of(operator, start, min(6, operator.size))
     while not basis.full:
-        basis.extend(operator(basis.last))
+        basis.grow(operator)
     values, vectors = basis.ritz()
     y = vectors[:, -1]
     return Probe(
@@ -367,9 +433,9 @@ def ritz_pairs(
     counted = CountedOperator(operator)
     noise = counted.place.normal(np.random.default_rng(random_state), (counted.size,))
     start, most = noise if v0 is None else v0, min(steps, counted.size)
-    basis = LanczosBasis(start, most, counted.precision, partial=True)
+    basis = LanczosBasis.of(counted, start, most, partial=True)
     while not basis.full:
-        basis.extend(counted(basis.last))
+        basis.grow(counted)
         if enough is not None and basis.size % PRODUCTS_PER_CHECK == 0:
             value, y = basis.top()
             if enough(basis.size, value, basis.residual(y)):

@@ -69,10 +69,10 @@ def restarted(
     n, vector = operator.size, start
     longest = min(n, max(PRODUCTS_PER_CHECK, min(LONGEST_BASIS, BASIS_ELEMENTS // n)))
     for _ in range(max_iter or MOST_BASES):
-        basis = LanczosBasis(vector, longest, operator.precision)
+        basis = LanczosBasis.of(operator, vector, longest)
         near = False
         while not (near or basis.full):
-            basis.extend(operator(basis.last))
+            basis.grow(operator)
             if basis.size % PRODUCTS_PER_CHECK == 0 or basis.full:
                 value, y = basis.top()
                 reach = max(abs(value), basis.reach)

@@ -251,9 +251,9 @@ def sample_keys(samples: Array) -> Array:
     accuracy of the arithmetic.
     """
     centred = samples - samples.mean(axis=0)
-    last = samples.shape[1] - 1
-    with blas_threads_for(samples.shape[1] ** 2):
-        along = scipy.linalg.eigh(centred.T @ centred, subset_by_index=[last, last])[1][:, 0]
+    last, gram = samples.shape[1] - 1, centred.T @ centred
+    with blas_threads_for(gram.size):
+        along = scipy.linalg.eigh(gram, subset_by_index=[last, last])[1][:, 0]
     key = np.einsum("ij,ij->i", centred, centred) + np.sqrt(2.0) * (centred @ along) ** 2
     return np.round(key / max(float(key.max()), np.finfo(float).tiny), 9)
 
