@@ -13,7 +13,10 @@ from tests.slow import slow_among
 OPTIONAL = {
     "gramian.cvxpy.solver": "cvxpy",
     "gramian.arrays.torch": "torch",
+    "gramian.arrays._torch_dense": "torch",
     "gramian.arrays._torch_neighbours": "torch",
+    "gramian.arrays._torch_recorded": "torch",
+    "gramian.arrays._torch_transfers": "torch",
     "gramian.arrays._triton": "triton",
 }
 

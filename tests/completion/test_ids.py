@@ -29,10 +29,11 @@ def test_integer_ids_of_any_dtype_are_sorted(data, kind):
 @pytest.mark.parametrize("other", [0.5, np.nan, np.inf, 2.0**63, 1e300])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_ids_that_are_floats_are_sorted(kind, other):
-    for given in ([3.0, -1.0, 3.0, -0.0], [3.0, other, 2.0, other, 3.0]):
+    for few in ([3.0, -1.0, 3.0, -0.0], [3.0, other, 2.0, other, 3.0]):
         with np.errstate(over="ignore"):
-            ids, place = Ids.of(np.array(given, kind))
-            names, expected = np.unique(np.array(given, kind), return_inverse=True)
+            floats = np.array(few, kind)
+        ids, place = Ids.of(floats)
+        names, expected = np.unique(floats, return_inverse=True)
         np.testing.assert_array_equal(ids.names, names)
         np.testing.assert_array_equal(place, expected)
         assert ids.names.dtype == kind

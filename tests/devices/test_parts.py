@@ -77,12 +77,22 @@ def test_eigenvalues_that_are_off_are_paid_for(place):
     assert lost_by(there, values, 0 * vectors) == np.inf
 
 
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32"])
+def test_arrays_put_on_a_device_are_unchanged(place, monkeypatch, kind):
+    from gramian.arrays import _torch_transfers as library
+
+    monkeypatch.setattr(library, "STAGED", 1000)  # a GPU copies the longer ones in parts
+    A = (100 * RNG.standard_normal((1_500_003, 3))).astype(kind)
+    for array in (A, A[:999], A[1:], A[::2], A.T, A[:, 0]):
+        np.testing.assert_array_equal(arrays.host(place.put(array)), array)
+
+
 @pytest.mark.parametrize("block", [10, 1024])
 @pytest.mark.parametrize("name", ["cholesky_ex", "solve_triangular"])
 def test_inaccurate_cholesky_factor_is_not_used_for_a_proof(place, monkeypatch, block, name):
     import torch
 
-    from gramian.arrays import torch as library
+    from gramian.arrays import _torch_dense as library
 
     monkeypatch.setattr(library, "CHOLESKY_BLOCK", block)
     scales = 10.0 ** RNG.uniform(-3, 3, 55)
@@ -108,7 +118,7 @@ def test_inaccurate_cholesky_factor_is_not_used_for_a_proof(place, monkeypatch, 
 
 
 def test_triangles_are_inverted_by_blocks(place, monkeypatch):
-    from gramian.arrays import torch as library
+    from gramian.arrays import _torch_dense as library
 
     C = np.tril(RNG.standard_normal((119, 119))) + 12 * np.eye(119)
     monkeypatch.setattr(library, "INVERTED_DIRECTLY", 10)

@@ -120,7 +120,7 @@ class Bus:
     """What goes to the device in blocks, and what of it is there at once."""
 
     def __init__(self, monkeypatch):
-        from gramian.arrays import torch as library
+        from gramian.arrays import _torch_transfers as library
 
         self.sent, self.here, self.most, plain = 0, weakref.WeakValueDictionary(), 0, library.sent
 

@@ -11,8 +11,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
-from threading import Lock
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,41 +26,33 @@ except ModuleNotFoundError:
     ) from None
 
 from gramian.arrays import cpu
+from gramian.arrays._torch_dense import (
+    cholesky,
+    cholesky_factor,
+    definite_inverse,
+    inverse_factor,
+    triangular_inverse,
+)
+from gramian.arrays._torch_recorded import Recorded
+from gramian.arrays._torch_transfers import Stored, gathered, host, namespace, staged, stored
 from gramian.arrays.blocks import Blocks, mapped
 from gramian.common.memory import device_limit, memory
 
+__all__ = [  # of the other modules with tensors
+    "Recorded", "Stored", "cholesky", "cholesky_factor", "definite_inverse", "gathered", "host",
+    "inverse_factor", "namespace", "staged", "stored", "triangular_inverse",
+]  # fmt: skip
+
 Tensor = Any
-
-_staging_lock = Lock()
-
-UNIT = torch.finfo(torch.float64).eps / 2
-"""The unit roundoff u."""
-
-PLAIN_CALLS = 3
-"""Calls of a function before it is recorded; recording takes as long as about two calls."""
-
-STAGED, STAGE_BYTES = 2**21, 2**23
-"""Numbers from which an array is copied by way of pinned memory, and the bytes of such a part."""
 
 TILE = 4096
 """Rows and columns of a tile of a product: 0.13 GB."""
-
-CHOLESKY_BLOCK = 1024
-"""Columns of a block of a Cholesky factorisation."""
-
-INVERTED_DIRECTLY = 1024
-"""Order up to which a triangle is inverted by a triangular solve."""
 
 DENSE_BLOCK = 2**28
 """Elements of a dense block of rows of a sparse matrix: 2 GB."""
 
 
 # --- devices ---------------------------------------------------------------------------
-
-
-def namespace() -> Any:
-    """The array API functions for tensors."""
-    return importlib.import_module("array_api_compat.torch")
 
 
 def device(name: Any) -> Any:
@@ -84,161 +75,15 @@ def device(name: Any) -> Any:
     return found
 
 
-def host(tensor: Tensor) -> NDArray[Any]:
-    """The tensor as a NumPy array."""
-    return tensor.detach().cpu().numpy()
-
-
 def lent(array: Any) -> Tensor:
     """An array of any library that supports DLPack as a tensor that shares its memory."""
     return torch.from_dlpack(array)
-
-
-def staged(array: NDArray[Any], device: Any) -> Tensor:
-    """An array copied to a GPU; a long one by way of pinned memory.
-
-    Several threads copy parts of it there while earlier parts are transferred: 376 MB take 8 ms
-    with 16 cores, and 60 ms otherwise.
-    """
-    given = torch.as_tensor(array)
-    if given.numel() < STAGED or not given.is_contiguous():
-        return given.to(device)
-    found = torch.empty_like(given, device=device)
-    flat, there = given.reshape(-1).view(torch.uint8), found.reshape(-1).view(torch.uint8)
-    with _staging_lock:
-        stages = _stages(device)
-        for k, first in enumerate(range(0, flat.numel(), STAGE_BYTES)):
-            stage, sent = stages[k % len(stages)]
-            sent.synchronize()
-            part = flat[first : first + STAGE_BYTES]
-            stage[: part.numel()].copy_(part)
-            there[first : first + STAGE_BYTES].copy_(stage[: part.numel()], non_blocking=True)
-            sent.record(torch.cuda.current_stream(device))
-    return found
-
-
-@cache
-def _stages(device: Any) -> list[tuple[Tensor, Any]]:
-    """Pinned memory, and the event that ends its last transfer."""
-
-    def stage() -> tuple[Tensor, Any]:
-        return torch.empty(STAGE_BYTES, dtype=torch.uint8, pin_memory=True), torch.cuda.Event()
-
-    return [stage(), stage()]
 
 
 def normal(seed: int, shape: tuple[int, ...], device: Any) -> Tensor:
     """Standard normal numbers for a seed, generated on the device."""
     generator = torch.Generator(device=device).manual_seed(seed)
     return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
-
-
-# --- rows that stay on the host ----------------------------------------------------------
-
-
-class Stored(Blocks):
-    """Rows that are on the host and copied to a device block by block on request.
-
-    For a GPU the host memory is pinned, and the next block is copied on a separate stream during
-    the computation: including one that is still in use, at most three blocks are on the device.
-    float64 values that are representable in float32 (ratings, pixels, weights of 1) are transferred
-    as float32.
-    """
-
-    def __init__(self, held: Tensor, step: int, device: Any, kind: Any = None) -> None:
-        self.held, self.kind = _pinned(held, device), kind or held.dtype
-        super().__init__(self.held.shape[0], step, self._block, namespace())
-        self._none = self.held[:0].to(device, self.kind)
-        self._here: tuple[int, Tensor] = -1, None
-        self._coming: tuple[int, Tensor, Any] = -1, None, None
-
-    @classmethod
-    def of(cls, array: Any, step: int, device: Any) -> Stored:
-        """From a NumPy array or a tensor."""
-        rows = torch.as_tensor(array)
-        if rows.dtype != torch.float64:
-            return cls(rows, step, device)
-        short = rows.float()
-        return cls(short if bool((short == rows).all()) else rows, step, device, rows.dtype)
-
-    def _block(self, k: int | None) -> Tensor:
-        if k is None:
-            return self._none
-        if self._here[0] != k:
-            self._here = -1, None  # its memory is reused by the block after the next
-            self._here = k, self._arrived(k).to(self.kind)
-            if self.device.type == "cuda" and (k + 1) * self.step < self.length:
-                # Otherwise the host would run ahead and transfer all blocks at once.
-                torch.cuda.current_stream(self.device).synchronize()
-                self._send(k + 1)
-        return self._here[1]
-
-    def _arrived(self, k: int) -> Tensor:
-        if self._coming[0] != k:
-            return sent(self.held[self.parts[k]], self.device)
-        _, rows, ready = self._coming
-        self._coming = -1, None, None
-        now = torch.cuda.current_stream(self.device)
-        now.wait_event(ready)
-        rows.record_stream(now)
-        return rows
-
-    def _send(self, k: int) -> None:
-        aside = _aside(self.device)
-        with torch.cuda.stream(aside):
-            rows = sent(self.held[self.parts[k]], self.device)
-            self._coming = k, rows, aside.record_event()
-
-    @cached_property
-    def is_sorted(self) -> bool:
-        return bool((self.held[1:] >= self.held[:-1]).all())
-
-    @cached_property
-    def order(self) -> Stored:
-        """The permutation that sorts the rows of each block; stored as well."""
-        return stored(mapped(lambda keys: torch.argsort(keys, stable=True).int(), self))
-
-
-def sent(rows: Tensor, device: Any) -> Tensor:
-    """Copy a block of the host to a device: all streamed data passes through here."""
-    return rows.to(device, non_blocking=True)
-
-
-def stored(rows: Any) -> Any:
-    """The current rows of `Blocks`, on the host, so that they are not computed again."""
-    if not isinstance(rows, Blocks) or isinstance(rows, Stored):
-        return rows
-    held = _pinned(torch.empty(rows.shape, dtype=rows.dtype), rows.device)
-    for part, block in zip(rows.parts, rows, strict=True):
-        held[part].copy_(block)
-    return Stored(held, rows.step, rows.device)
-
-
-def gathered(rows: Blocks) -> NDArray[Any]:
-    """All rows, as a NumPy array."""
-    kept = stored(rows)
-    found: NDArray[Any] = kept.held.to(kept.kind).numpy()
-    return found
-
-
-def _pinned(held: Tensor, device: Any) -> Tensor:
-    """A copy in pinned memory, or the tensor itself if the host refuses that."""
-    try:
-        return held.pin_memory() if device.type == "cuda" else held
-    except RuntimeError:
-        return held
-
-
-@cache
-def _aside(device: Any) -> Any:
-    """The stream of copies to a GPU."""
-    return torch.cuda.Stream(device)
-
-
-def cholesky_factor(A: Tensor) -> Tensor | None:
-    """The lower triangular factor; None if the matrix is not positive definite."""
-    L, failed = torch.linalg.cholesky_ex(A)
-    return None if int(failed) else L
 
 
 # --- gathers ---------------------------------------------------------------------------
@@ -460,30 +305,6 @@ def turned(
     return begin, taken(rows, order), order
 
 
-def triangular_inverse(C: Tensor) -> Tensor:
-    """C⁻¹ of a lower triangular C: products are faster than sequential triangular solves.
-
-    [A, 0; B, D]⁻¹ = [A⁻¹, 0; −D⁻¹BA⁻¹, D⁻¹], repeatedly: two thirds of n³ operations in products.
-    """
-    found = torch.zeros_like(C)
-    _invert_triangle(C, found)
-    return found
-
-
-def _invert_triangle(C: Tensor, found: Tensor) -> None:
-    """Write C⁻¹ to the lower triangle of `found`."""
-    n, half = C.shape[0], C.shape[0] // 2
-    if n <= INVERTED_DIRECTLY:
-        identity = torch.eye(n, dtype=C.dtype, device=C.device)
-        found.copy_(torch.linalg.solve_triangular(C, identity, upper=False))
-        return
-    A, D = found[:half, :half], found[half:, half:]
-    _invert_triangle(C[:half, :half], A)
-    _invert_triangle(C[half:, half:], D)
-    torch.mm(D, C[half:, :half] @ A, out=found[half:, :half])
-    found[half:, :half].neg_()
-
-
 # --- sparse matrices -------------------------------------------------------------------
 
 
@@ -569,92 +390,6 @@ def _lower_tiles(n: int) -> list[tuple[slice, slice]]:
     """The tiles of a matrix of order n that are on or below the diagonal."""
     spans = [slice(first, min(first + TILE, n)) for first in range(0, n, TILE)]
     return [(rows, cols) for k, rows in enumerate(spans) for cols in spans[: k + 1]]
-
-
-def cholesky(A: Tensor) -> Any:
-    """b ↦ A⁻¹b by Cholesky, None if there is no factor or it is too inaccurate; A is overwritten.
-
-    For the columns J of a block and the rows from it on, with L = L[:, :J] already known:
-
-        S = A[:, J] − L L[J]ᵀ,    S[J] = CCᵀ,    P Cᵀ = S below,    L[:, J] = [C; P]
-
-    A device may compute C and P by inverses of diagonal blocks, to which Higham's Theorem 10.3
-    does not apply: the residual S − [C; P]Cᵀ is therefore computed. If it is at most
-    (n + 2)u/2 √(a_ii a_jj), then |A − LLᵀ| is at most 3/2 (n + 2)u √(a_ii a_jj), since the
-    products add (n + 1)u (Higham, Lemma 8.4, for any order of summation). A proof subtracts
-    2(n + 2)u.
-    """
-    n, root = A.shape[0], A.diagonal().sqrt()
-    worst = torch.zeros((), dtype=A.dtype, device=A.device)
-    for first in range(0, n, CHOLESKY_BLOCK):
-        J = slice(first, first + CHOLESKY_BLOCK)
-        S = A[first:, J]
-        if first:
-            S.addmm_(A[first:, :first], A[J, :first].T, alpha=-1)
-        b = S.shape[1]
-        C, info = torch.linalg.cholesky_ex(S[:b])
-        if int(info):
-            return None
-        L = torch.cat([C, torch.linalg.solve_triangular(C.T, S[b:], upper=True, left=False)])
-        S.addmm_(L, C.T, alpha=-1).div_(root[first:, None]).div_(root[J])
-        S[:b].tril_()  # the upper triangle of A was not updated
-        worst = torch.maximum(worst, S.abs_().max())
-        S.copy_(L)
-    if not float(worst) <= (n + 2) * UNIT / 2:
-        return None
-    return lambda b: torch.cholesky_solve(b[:, None], A)[:, 0]
-
-
-def inverse_factor(A: Tensor) -> Tensor | None:
-    """K with KᵀK = A⁻¹, without a bound on its error; None if A has no Cholesky factor."""
-    L = cholesky_factor(A)
-    return None if L is None else triangular_inverse(L)
-
-
-def definite_inverse(A: Tensor) -> Tensor | None:
-    """A⁻¹ by Cholesky, None if there is no factor: products are not sequential over rows."""
-    L = cholesky_factor(A)
-    return None if L is None else torch.cholesky_inverse(L)
-
-
-class Recorded:
-    """A function of one tensor as one CUDA graph, launched without Python overhead.
-
-    Functions that convert a tensor to a number cannot be recorded and run as usual.
-    """
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.calls = 0
-        self.given: Tensor = None
-
-    def __call__(self, x: Tensor) -> Any:
-        self.calls += 1
-        if self.calls == PLAIN_CALLS + 1 and x.is_cuda:
-            self._record(x)
-        if self.given is None or x.shape != self.given.shape or x.dtype != self.given.dtype:
-            return self.function(x)
-        self.given.copy_(x)
-        self.graph.replay()
-        if isinstance(self.found, tuple):
-            return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in self.found)
-        return self.found.clone()
-
-    def _record(self, x: Tensor) -> None:
-        given, graph, aside = x.clone(), torch.cuda.CUDAGraph(), torch.cuda.Stream(x.device)
-        aside.wait_stream(torch.cuda.current_stream(x.device))
-        with torch.cuda.stream(aside):
-            graph.capture_begin(capture_error_mode="thread_local")
-            try:
-                self.found = self.function(given)
-            except RuntimeError:
-                given = None
-            try:
-                graph.capture_end()
-            except RuntimeError:
-                given = None
-        torch.cuda.current_stream(x.device).wait_stream(aside)
-        self.graph, self.given = graph, given
 
 
 @contextmanager
