@@ -185,7 +185,10 @@ def minimize(
     try:
         with run.place.room(), blas_threads_for(run.dense_numbers):
             loop = _Loop(run, settings, watchers)
-            outcome = loop.outcome_from(run.factor if keeper is None else keeper.start(run.factor))
+            start = run.factor if keeper is None else keeper.start(run.factor)
+            if (cut := _at_most(start, settings.rank)) is not start:  # of a run of another rank
+                start = problem.domain.rescale(cut)
+            outcome = loop.outcome_from(start)
         if keeper is not None:
             keeper.finish(outcome.factor, outcome.certificate.value, len(loop.history))
         with run.place.room():
@@ -338,9 +341,12 @@ def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings
         L = as_factor(factor, problem.order, there)
         L = as_double(L)
         _check_start(problem, L)
-    if settings.rank is not None and L.shape[1] > settings.rank:
-        L = compress(L, settings.rank)
-    return domain.rescale(L)
+    return domain.rescale(_at_most(L, settings.rank))
+
+
+def _at_most(L: Array, rank: int | None) -> Array:
+    """The factor cut to a rank; itself if it has no more columns."""
+    return L if rank is None or L.shape[1] <= rank else compress(L, rank)
 
 
 def _check_start(problem: Problem, L: Array) -> None:

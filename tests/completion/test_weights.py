@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import gramian as gm
 from gramian import problems
 from gramian.checks import check_curvature, check_gradient
-from gramian.completion import MMMF, NuclearCompletion
+from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.losses import SquaredWithOffsets
 from tests.conic import Term, conic_minimum
 from tests.slow import slow
@@ -69,6 +70,14 @@ def test_entries_of_weight_zero_are_ignored(model):
     found = model._factorization.values(*pairs.T)
     model.fit((ROWS[kept], COLS[kept], values[kept]))
     np.testing.assert_allclose(found, model._factorization.values(*pairs.T), atol=1e-3)
+
+
+@pytest.mark.parametrize("model", [NuclearCompletion(), ImplicitCompletion(), MMMF(lam=0.5)])
+def test_equal_weights_of_one_do_not_change_a_fit(model):
+    entries, pairs = (ROWS, COLS, 1.0 + (VALUES > 0)), np.column_stack([ROWS, COLS])
+    expected = clone(model).fit(entries).predict(pairs)
+    found = clone(model).fit(entries, sample_weight=np.ones(ROWS.size)).predict(pairs)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_larger_weights_pull_predictions_closer():

@@ -9,7 +9,7 @@ import gramian as gm
 from gramian.bounds import UNKNOWN, Bounds, LowerBounds
 from gramian.certificate import Certificate
 from gramian.estimators.active_set import whole
-from gramian.losses import Squared
+from gramian.losses import Logistic, Squared
 from gramian.maps import Entries
 from gramian.objectives import Composite, LowerBound
 
@@ -85,3 +85,27 @@ def test_certificate_by_the_highest_estimate_has_the_sum_of_miss_probabilities()
         certificate, _ = bounds.look(image, UNKNOWN, known=bound)
     assert certificate.lower_bound == pytest.approx(-1.5)
     assert certificate.miss == pytest.approx(3e-3) and not certificate.proved
+
+
+@pytest.mark.parametrize("upper", [1e3, 0.5], ids=["inactive", "active"])
+@pytest.mark.parametrize(("loss", "C"), [(Squared, 0.0), (Logistic, 0.1)], ids=["shift", "scale"])
+def test_slope_of_a_nonlinear_objective_is_moved_to_a_feasible_one(loss, C, upper):
+    """The multipliers alone cannot make the slack positive semidefinite."""
+    T = np.random.default_rng(0).normal(size=(5, 5)) * 3
+    i, j = np.triu_indices(5)
+    objective = Composite(Entries(np.column_stack([i, j]), 5), loss((T + T.T)[i, j]), C)
+    row = gm.Constraint(Entries(np.array([[0, 0]]), 5), 0.1, upper)
+    problem = gm.Problem(objective, constraints=(row,))
+    result = gm.minimize(problem, tol=1e-6)
+    assert result.status.name == "CONVERGED"
+    again = gm.certify(problem, result.factor, dual=result.dual)
+    assert again.lower_bound == pytest.approx(result.certificate.lower_bound, rel=1e-5)
+    free = gm.minimize(gm.Problem(objective), tol=1e-8)
+    if 0.1 <= free.matrix()[0, 0] <= upper:
+        assert result.value == pytest.approx(free.value, rel=1e-5)
+    assert free.certificate.lower_bound <= result.value * (1 + 1e-9)
+    rng = np.random.default_rng(1)
+    for _ in range(5):  # bounds of any point hold
+        L = rng.normal(size=(5, 3))
+        found = gm.certify(problem, L, dual=rng.normal(size=1))
+        assert found.lower_bound <= result.value * (1 + 1e-9)

@@ -116,6 +116,21 @@ def test_rejects_masked_marks_and_masked_pairs_after_a_fit():
         fitted.pair_distance(MASKED[PAIRS])
 
 
+def test_names_of_columns_are_checked_for_pairs():
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    turned = frame[frame.columns[::-1]]
+    fitted = KTA(lam=1e-3).fit(frame, Y)
+    np.testing.assert_allclose(fitted.pair_distance(PAIRS, X=frame), fitted.pair_distance(X[PAIRS]))
+    for method in (fitted.pair_distance, fitted.pair_score):
+        with pytest.raises(ValueError, match="feature names should match"):
+            method(PAIRS, X=turned)
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.calibrate(PAIRS, SAME, X=turned)
+    fitted.calibrate(PAIRS, SAME, X=frame)
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.predict(PAIRS, X=turned)
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.datasets import load_wine
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -487,6 +488,14 @@ def test_rejects_start_of_wrong_shape():
         LMNN(init=KTA()).fit(X, Y)
     with pytest.raises(TypeError, match="fitted metric learner, or None, got ndarray"):
         LMNN(init=np.eye(4)).fit(X, Y)
+
+
+def test_a_start_survives_a_clone_if_it_is_frozen():
+    start = KTA(lam=1.0).fit(X, Y)
+    with pytest.raises(NotFittedError, match="FrozenEstimator"):
+        clone(LMNN(init=start)).fit(X, Y)
+    one, two = LMNN(init=start, shrinkage=0.1), LMNN(init=FrozenEstimator(start), shrinkage=0.1)
+    np.testing.assert_allclose(clone(two).fit(X, Y).transform(X), one.fit(X, Y).transform(X))
 
 
 def test_an_interrupt_while_counting_keeps_the_best(monkeypatch):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
@@ -69,6 +70,42 @@ def test_rejects_kernels_new_classes_and_other_features():
         KTA().partial_fit(X, Y, classes=[0, 1])
     with pytest.raises(ValueError, match="features"):
         KTA(lam=0.1).partial_fit(X, Y).partial_fit(X[:, :3], Y)
+
+
+def test_a_rejected_first_call_has_no_effect():
+    model = KTA(lam=0.1)
+    with pytest.raises(ValueError, match="class 2 is not among"):
+        model.partial_fit(X, Y, classes=[0, 1])
+    assert model.partial_fit(X, Y, classes=[0, 1, 2]).classes_.tolist() == [0, 1, 2]
+
+
+@BY_NAME
+def test_there_is_no_metric_before_the_second_class(learner):
+    model = clone(learner).fit(X, Y)
+    model.partial_fit(X[Y == 0], Y[Y == 0], classes=[0, 1, 2])  # begins without samples
+    with pytest.raises(NotFittedError):
+        model.transform(X)
+    model.partial_fit(X[Y > 0], Y[Y > 0])
+    M = clone(learner).fit(X, Y).get_mahalanobis_matrix()
+    np.testing.assert_allclose(model.get_mahalanobis_matrix(), M, atol=1e-7 * np.abs(M).max())
+
+
+@BY_NAME
+@pytest.mark.parametrize("scale", [1e80, 1e-80])
+def test_chunks_are_of_a_size_whose_powers_exist(learner, scale):
+    with pytest.raises(ValueError, match="rescale X"):
+        clone(learner).partial_fit(scale * X, Y)
+
+
+def test_numbers_and_text_are_not_classes_together():
+    words = np.array(["a", "b", "c"])[Y]
+    model = ClassCollapse(ridge=0.1).update(X[::2], words[::2])
+    with pytest.raises(ValueError, match="cannot be compared"):
+        model.update(X[1::2], Y[1::2])
+    assert model.update(X[1::2], words[1::2]).classes_.tolist() == ["a", "b", "c"]
+    model = KTA(lam=0.1).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="class"):
+        model.partial_fit(X, Y.astype(str))
 
 
 UPDATED = {

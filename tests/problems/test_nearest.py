@@ -102,3 +102,30 @@ def test_a_fixed_trace_is_kept():
 def test_rejects_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         nearest(**arguments)
+
+
+@pytest.mark.parametrize("weights", [None, "some"])
+def test_unknown_diagonal_entries_free_their_rows(weights):
+    """The infimum is that of the other rows, and is approached by an ever larger diagonal."""
+    T, W = symmetric(8, seed=1), None
+    if weights is None:
+        T[[0, 1], [0, 1]] = np.nan
+    else:
+        W = np.ones((8, 8)) - np.diag([1.0, 1.0, 0, 0, 0, 0, 0, 0])
+    infimum = 0.5 * np.sum((projected(T[2:, 2:]) - T[2:, 2:]) ** 2)
+    problem = nearest(T, weights=W)
+    result = gm.minimize(problem, tol=1e-4)
+    assert result.status.converged
+    assert result.value == pytest.approx(infimum, rel=1e-4)
+    for factor in (result.factor, symmetric(8), np.zeros((8, 1))):
+        assert gm.certify(problem, factor).lower_bound <= infimum * (1 + 1e-12)
+
+
+def test_entries_of_weight_zero_are_unknown():
+    T, W = symmetric(6), np.ones((6, 6))
+    W[1, 2] = W[2, 1] = W[3, 3] = 0.0
+    unknown = np.where(W > 0, T, np.nan)
+    L = np.random.default_rng(0).standard_normal((6, 2))
+    weighted, missing = nearest(T, weights=W), nearest(unknown)
+    assert weighted.objective.map.size == missing.objective.map.size
+    assert weighted.value(L) == pytest.approx(missing.value(L))

@@ -90,6 +90,15 @@ def test_a_finished_run_ends_at_once(tmp_path):
     assert again.iterations <= 1
 
 
+@pytest.mark.parametrize("trace", [None, 2.0])
+def test_a_smaller_rank_limits_a_resumed_run(trace, tmp_path):
+    problem = gm.problems.nearest(np.diag([5.0, 4.0, 3.0, 2.0]), trace=trace)
+    assert gm.minimize(problem, checkpoint=tmp_path / "run").rank > 1
+    resumed = gm.minimize(problem, checkpoint=tmp_path / "run", rank=1)
+    assert resumed.rank == 1
+    assert resumed.value == pytest.approx(gm.minimize(problem, rank=1).value, rel=1e-6)
+
+
 def test_the_best_point_is_kept_not_the_last(tmp_path):
     values = []
     path = tmp_path / "run"

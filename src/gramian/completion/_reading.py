@@ -315,6 +315,8 @@ def by_row_and_column(
             _refuse_repeated(i, j, first, row_ids, col_ids)
         values, weights = merged(values, weights, first, duplicates)
         i, j = taken(i, first), taken(j, first)
+    if weights is not None and np.all(weights == 1.0):  # the same fit as without weights
+        weights = None
     return Ratings(i, j, values, row_ids, col_ids, weights)
 
 

@@ -69,7 +69,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         The sum of squares of the standardized features of a row, on average: the larger, the more
         of its factors the features explain.
     duplicates : {"error", "mean", "sum", "last"}
-        How repeated entries are treated. "sum" is for counts; its weight is the mean of theirs.
+        How repeated entries are treated. "sum" is for counts. With `sample_weight`, the mean is
+        weighted and has the sum of the weights; a sum has their mean.
     tol : "auto" or float
         The stopping criterion. "auto": the error of a held-out tenth of the entries no longer
         decreases; the certificate is a true bound also then. A number: the certified relative gap

@@ -7,6 +7,9 @@ solver leaves S slightly indefinite, by δ_k on its block k. It is repaired by o
   makes every block PSD;
 - towards y₀ with a definite slack, such as y = 0 if C ≻ 0, or equal large weights on rows with
   A_k ⪰ 0: y₀ + s(y − y₀), s < 1.
+
+For a nonlinear F the slope ∇F can also be moved, as without constraints: shifted along I, or scaled
+towards its linear term together with y.
 """
 
 from __future__ import annotations
@@ -160,6 +163,7 @@ class Repair:
             LowerBound(model.dual_value(image, moved), REPAIRED, how=how, miss=miss, dual=moved)
             for moved, how, miss in self._moved(y, found)
         ]
+        points += self._of_other_slopes(image, y, found)
         points = [point for point in points if np.isfinite(point.value)]
         return max(points, key=lambda point: point.value, default=None)
 
@@ -191,6 +195,23 @@ class Repair:
                 s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - ROUNDING)
                 if np.all((1 - s) * floors + s * values >= 0):
                     yield inner + s * (y - inner), found.how, found.miss
+
+    def _of_other_slopes(self, image: Any, y: Array, found: BlockBounds) -> Iterator[LowerBound]:
+        """The bounds of a nonlinear F with its slope shifted along I, or scaled towards its C."""
+        model, bottom = self.model, found.least
+        support = None if model.linear is not None else model.objective.support(image)
+        if support is None or not np.isfinite(bottom):
+            return
+        others: list[tuple[float, Array]] = []
+        if support.shifted is not None:
+            others.append((support.shifted(-bottom), y))
+        if support.floor > 0 and support.shrunk is not None:
+            s = support.floor / (support.floor - bottom) * (1 - ROUNDING)
+            others.append((support.shrunk(s), s * y))
+        lost = model.objective.rounding(image)
+        for base, moved in others:
+            value = model.with_reach(base - lost, moved)
+            yield LowerBound(value, REPAIRED, how=found.how, miss=found.miss, dual=moved)
 
     def _rounded(self, y: Array) -> float:
         """Largest change of the slack if every y has an error of a few units of rounding."""

@@ -161,6 +161,10 @@ class Model:
             L = image.factor
             along = float(np.sum(L * (self.objective.gradient(image) @ L)))
             base = self.objective.value(image) - along - self.objective.rounding(image)
+        return self.with_reach(base, y)
+
+    def with_reach(self, base: float, y: Array) -> float:
+        """`base` plus the least y·𝒜(M) within the bounds, minus a bound on rounding errors."""
         reach = self.bounds.reach(y)
         ends = np.where(y > 0, self.bounds.lower, self.bounds.upper)
         terms = float(np.sum(np.abs(y * np.where(y == 0, 0.0, ends))))

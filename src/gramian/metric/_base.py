@@ -298,7 +298,12 @@ class MetricLearner(
         init = self._earlier()
         if init is None:
             return None
-        check_is_fitted(init, "components_", msg="init must be a fitted metric learner")
+        check_is_fitted(
+            init,
+            "components_",
+            msg="init must be a fitted metric learner without a kernel; clone, cross-validation "
+            "and grids copy it without the fit: pass sklearn.frozen.FrozenEstimator(init) there",
+        )
         components = np.asarray(init.components_, dtype=float)
         if components.shape[1] != self.n_features_in_:
             raise ValueError(

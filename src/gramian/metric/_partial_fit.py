@@ -16,7 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from gramian.arrays.samples import UNKNOWN, naming_text, refuse_masked
+from gramian.arrays.samples import (
+    UNKNOWN,
+    check_size,
+    naming_text,
+    refuse_masked,
+    refuse_odd_labels,
+)
 from gramian.common.memory import check_memory
 from gramian.common.parameters import NOT_NEGATIVE, or_auto
 from gramian.common.types import Array
@@ -66,7 +72,7 @@ class Update(MetricLearner):
         names = vars(self).get("feature_names_in_")
         if seen is not None:
             stack = sp.vstack if sp.issparse(X) or sp.issparse(seen["X"]) else np.vstack
-            X, y = stack([seen["X"], X]), np.concatenate([seen["y"], y])
+            X, y = stack([seen["X"], X]), _together(seen["y"], np.asarray(y))
             self._before = before
         try:
             self.fit(X, y)
@@ -78,6 +84,13 @@ class Update(MetricLearner):
             self.feature_names_in_ = names
         self.seen_ = {"X": X, "y": y}
         return self
+
+
+def _together(seen: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """The labels of all calls; ValueError if some are text and others numbers."""
+    both = np.concatenate([seen.astype(object), new.astype(object)])
+    refuse_odd_labels(both)
+    return both if object in (seen.dtype, new.dtype) else np.concatenate([seen, new])
 
 
 @with_parameters
@@ -108,6 +121,10 @@ class PartialFit(MetricLearner):
 
     _rules: ClassVar = {"lam": or_auto(NOT_NEGATIVE), "class_weight": CLASS_WEIGHT}
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a metric: not after `partial_fit` with samples of one class."""
+        return "result_" in vars(self)
+
     def _problem_of(self, data: Moments, grams: Array) -> Problem:
         """The problem from the moments of centred samples, and the Gram matrix of each class."""
         raise NotImplementedError
@@ -130,11 +147,23 @@ class PartialFit(MetricLearner):
         for name in ("kernel", "class_weight"):
             if getattr(self, name, None) is not None:
                 raise ValueError(f"partial_fit adds up moments of the features: {name} is for fit")
-        first = not hasattr(self, "moments_")
+        first, before = not hasattr(self, "moments_"), dict(vars(self))
         refuse_masked(X, "X")
         with naming_text(X):
             X, labels = validate_data(self, X, plain_labels(y), dtype=np.float64, reset=first)
+        check_size(X, "X")
         refuse_continuous(labels)
+        try:
+            return self._updated(X, labels, classes, first)
+        except ValueError:
+            if first:  # nothing was learned: the next call is the first
+                self.__dict__ = before
+            raise
+
+    def _updated(
+        self, X: Array, labels: NDArray[Any], classes: ArrayLike | None, first: bool
+    ) -> Any:
+        """Add validated samples, and learn the metric once there are two classes."""
         if first:
             named = np.unique(labels if classes is None else classes)
             self._begin_moments(X, named[labelled_rows(named)])
@@ -165,7 +194,8 @@ class PartialFit(MetricLearner):
             f"{name}.partial_fit holds a {d} × {d} matrix for each class",
             "reduce the features first, for example with sklearn.decomposition.TruncatedSVD",
         )
-        self._forget("path_", "threshold_", "same_values_")
+        earlier = ("components_", "result_", "certificate_", "path_", "lam_")
+        self._forget(*earlier, "threshold_", "same_values_")
         self.classes_ = classes
         self.moments_ = {
             "shift": X.mean(axis=0),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.arrays.errstate import OwnErrstate, under_own_errstate
-from gramian.arrays.samples import check_size, real_numbers, refuse_masked
+from gramian.arrays.samples import check_size, naming_text, real_numbers, refuse_masked
 from gramian.common.types import Array
 from gramian.estimators.row_names import numbered, row_names
 from gramian.maps import PairDistances
@@ -50,9 +50,10 @@ class Verification(OwnErrstate):
         if X is not None:
             refuse_masked(X, "X")
             pairs = numbered(pairs, row_names(X), "pairs")
-            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            kinds = [np.float64, np.float32]
+            with naming_text(X):
+                X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
             check_size(X, "X", least=0.0)
-            self._check_width(X.shape[1], "X")
             X, indices = tuples(pairs, X, 2)
             Z = self._mapped(X)
             return np.sqrt(np.maximum(PairDistances(indices, Z.shape[0]).bilinear(Z, Z), 0.0))

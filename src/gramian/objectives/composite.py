@@ -44,6 +44,7 @@ from gramian.objectives.base import (
     Pairs,
     SymmetricOperator,
 )
+from gramian.objectives.free_diagonals import known_diagonal_bounds
 from gramian.objectives.matrices import (
     SMALL_ROUNDING,
     Gram,
@@ -225,12 +226,14 @@ class Composite(Objective[Seen]):
         w needs no change if its λ_min, `bottom`, is at least 0. Otherwise it is changed by one
         scalar: scaled by c/(c − bottom) if C ⪰ cI, shifted by −bottom along weights whose
         adjoint is I, or shifted along the weights s of all edges if their adjoint P is a
-        Laplacian: by −λ_min of the pencil (𝒜*(w) + C, P).
+        Laplacian: by −λ_min of the pencil (𝒜*(w) + C, P). For entries of M with unknown diagonal
+        entries, w is also set to 0 in the rows of these.
         """
         support = self.dual_support(w)
         yield from feasible(support, bottom)
         if bottom < 0 and (support.shifted is None or not np.isfinite(bottom)):
             yield from pencil_bounds(self, w)
+            yield from known_diagonal_bounds(self, w)
 
     def dual_support(self, w: Array) -> Support:
         """−g*(w) under the slope 𝒜*(w) + C."""

@@ -42,6 +42,8 @@ def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None =
     w = np.where(i == j, 0.5, 1.0)  # an off-diagonal entry occurs twice
     if weights is not None:
         w = w * _matched(weights, i, j, n)
+        if w.any():  # an entry of weight 0 is unknown
+            i, j, t, w = (part[w > 0] for part in (i, j, t, w))
     domain = PSDCone() if trace is None else Spectrahedron(trace)
     if trace is not None:
         check_size(float(trace), "the trace", least=0.0)
