@@ -172,6 +172,20 @@ def test_rejects_invalid_features(features, message):
         NuclearCompletion().fit((rows, cols, values), row_features=features)
 
 
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_rejects_features_counted_from_0_for_ids_counted_from_1(kind):
+    pd = pytest.importorskip("pandas")
+    rows, cols = np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    given = X if kind == "array" else pd.DataFrame(X)
+    values = rows + cols % 3.0
+    with pytest.raises(ValueError, match="count from 1"):
+        NuclearCompletion().fit((rows + 1, cols, values), row_features=given)
+    named = pd.DataFrame(X, index=np.arange(1, 7))
+    NuclearCompletion(lam=1.0).fit((rows + 1, cols, values), row_features=named)
+    NuclearCompletion(lam=1.0).fit((rows, cols, values), row_features=given)
+
+
 def test_features_need_offsets_and_the_processor():
     X, rows, cols, values = _planted(m=60)
     with pytest.raises(ValueError, match="biases"):

@@ -468,6 +468,19 @@ def read_features(features: Any, name: str) -> tuple[Ids, Array]:
     return ids, numbers[np.argsort(place)]
 
 
+def _refuse_counted_from_one(own: Ids, features: Any, count: int, name: str) -> None:
+    """Raise ValueError if features are numbered from 0 and the ids of the ratings from 1."""
+    numbered = not isinstance(features, tuple)
+    if hasattr(features, "iloc"):
+        numbered = type(features.index).__name__ == "RangeIndex" and features.index.name is None
+    if numbered and own.names.dtype.kind in "iuf" and own.names[0] > 0 and count in own.names:
+        raise ValueError(
+            f"{name} has the features of ids 0 to {count - 1}, and the ids of the ratings seem to "
+            f"count from 1, up to {own.names[-1]}: name the ids by the index of a frame, or pass "
+            "(ids, array)"
+        )
+
+
 def with_features(
     ratings: Ratings, side: int, given: Any, weight: float
 ) -> tuple[Ratings, Scaling]:
@@ -478,6 +491,7 @@ def with_features(
     name = ("row_features", "col_features")[side]
     ids, table = read_features(given, name)
     own = ratings.ids(side)
+    _refuse_counted_from_one(own, given, len(ids), name)
     both, old, new = joined(own, ids)
     if len(both) == len(own) + len(ids):
         raise ValueError(
