@@ -54,7 +54,7 @@ FIRST_STEPS, MAX_STEPS = 25, 200
 certificate that does not suffice; and the number of steps after which a cheap certificate follows
 in any case."""
 
-MAX_DECREASE_IN_TOLERANCES_PER_STEP = 0.02
+MAX_DECREASE_IN_TOLERANCES_PER_STEP = 0.007
 """Decrease of F per step, in tolerances, at which a round ends with a certificate: the gap is then
 close to the tolerance."""
 
