@@ -172,7 +172,9 @@ class _SplitInverse(_Triangle):
         if orders[1] is None:
             orders.pop()
         found = [cls.of(grounded, order) for order in orders]
-        best = min((one for one in found if one is not None), key=lambda one: one.cost, default=None)
+        best = min(
+            (one for one in found if one is not None), key=lambda one: one.cost, default=None
+        )
         return None if best is None else best._inverted()
 
     def _inverted(self) -> _SplitInverse:

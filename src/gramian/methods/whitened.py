@@ -50,9 +50,9 @@ digits take as many steps as with 20 pairs, or fewer; to 1e-4, 3,000 points of a
 digits of 8 × 8 pixels take one round more. A step reads half as many pairs."""
 
 FIRST_STEPS, MAX_STEPS = 25, 200
-"""L-BFGS steps of a round: the first ones, and the limit of their number, which doubles with every
-certificate that does not suffice; and the number of steps after which a cheap certificate follows
-in any case."""
+"""L-BFGS steps of a round, and the limit of their number, which grows with every certificate that
+does not suffice: at least twofold, and at least in proportion to its gap. After the limit a cheap
+certificate follows in any case, and the mean of the iterates starts again."""
 
 MAX_DECREASE_IN_TOLERANCES_PER_STEP = 0.007
 """Decrease of F per step, in tolerances, at which a round ends with a certificate: the gap is then
@@ -147,7 +147,7 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
         )
 
     def look(Y: Array, progress: Progress) -> Step:
-        nonlocal steps, uncertified
+        nonlocal steps, uncertified, mean
         image, uncertified = objective.image(Y), uncertified + steps
         value = objective.value(image)
         few = MAX_DECREASE_IN_TOLERANCES_PER_STEP * steps * settings.tol * abs(value)
@@ -156,7 +156,10 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
                 return Step(Y, value)
         image = leanest(problem, image, DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
         certificate, dual = bounds.certified(image, mean.image or image)
-        steps, uncertified = min(2 * steps, MAX_STEPS), 0
+        left = (certificate.relative_gap or 0.0) / settings.tol
+        steps, uncertified = int(min(max(2 * steps, FIRST_STEPS * left), MAX_STEPS)), 0
+        if steps == MAX_STEPS:
+            mean = MeanImage(objective)
         return Step(image.factor, certificate.value, certificate, dual=dual)
 
     def dear(image: Any) -> bool:

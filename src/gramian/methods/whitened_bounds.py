@@ -61,7 +61,7 @@ DENSE_MATRICES_PER_CERTIFICATE = 5
 
 
 class MeanImage:
-    """The image of the mean of all iterates of a run, each weighted by the square of its number.
+    """The image of the mean of iterates, each weighted by the square of its number.
 
     The dual vectors oscillate around their limit, and early ones are further away. 1,000 points of
     a Swiss roll, an S-curve and a roll with a hole after 125 steps, gap after three repairs: by
