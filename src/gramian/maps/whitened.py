@@ -93,11 +93,13 @@ class GroundedRoot(Placed):
 
 def _triangle(grounded: sp.csr_array, plan: Elimination | None) -> _Triangle | Fronts:
     """C of a Laplacian without its first row and column."""
-    if plan is None:
-        small = grounded.shape[0] < MAX_WHOLE_POINTS
-        found = _SplitInverse.best(grounded) if small else _Triangle.of(grounded)
-    else:
+    found: _Triangle | Fronts | None
+    if plan is not None:
         found = Fronts(plan, grounded)
+    elif grounded.shape[0] < MAX_WHOLE_POINTS:
+        found = _SplitInverse.best(grounded)
+    else:
+        found = _Triangle.of(grounded)
     if found is None or (isinstance(found, Fronts) and (not found.usable or found.negative)):
         raise ValueError("the graph is not connected: its Laplacian has no such root")
     return found
@@ -161,30 +163,26 @@ class _SplitInverse(_Triangle):
     0.2 and 1.2 ms, after 0.5 s for the import of the compiler.
     """
 
-    def __init__(self, C: sp.csc_array, rows: NDArray[Any]) -> None:
-        self.C, self.rows = C, rows
-        self.cut, self.cost = _cut(C)
+    def __init__(self, C: sp.csc_array, rows: NDArray[Any], cut: int) -> None:
+        self.C, self.rows, self.cut = C, rows, cut
+        self.order = np.argsort(rows)
+        self.A = sp.csr_array(_inverse(C[:cut, :cut]))
+        self.B = sp.csr_array(C[cut:, :cut])
+        self.D = _inverse(C[cut:, cut:])
+        self.A_transposed, self.B_transposed = self.A.T.tocsr(), self.B.T.tocsr()
 
     @classmethod
     def best(cls, grounded: sp.csr_array) -> _SplitInverse | None:
         """The faster one of two orders: minimum degree, and the same with separators last."""
-        orders = [None, _separators_last(grounded)]
-        if orders[1] is None:
-            orders.pop()
-        found = [cls.of(grounded, order) for order in orders]
-        best = min(
-            (one for one in found if one is not None), key=lambda one: one.cost, default=None
-        )
-        return None if best is None else best._inverted()
-
-    def _inverted(self) -> _SplitInverse:
-        C, k = self.C, self.cut
-        self.order = np.argsort(self.rows)
-        self.A = sp.csr_array(dtrtri(C[:k, :k].toarray(order="F"), lower=1)[0])
-        self.B = sp.csr_array(C[k:, :k])
-        self.D = np.ascontiguousarray(dtrtri(C[k:, k:].toarray(order="F"), lower=1)[0])
-        self.A_transposed, self.B_transposed = self.A.T.tocsr(), self.B.T.tocsr()
-        return self
+        found = _Triangle.of(grounded)
+        if found is None:
+            return None
+        least, cut = _cut(found.C)
+        order = _separators_last(grounded)
+        other = None if order is None else _Triangle.of(grounded, order)
+        if other is not None and _cut(other.C)[0] < least:
+            found, cut = other, _cut(other.C)[1]
+        return cls(found.C, found.rows, cut)
 
     def backward(self, Y: Floats) -> Floats:
         """PᵀC⁻ᵀY."""
@@ -200,6 +198,12 @@ class _SplitInverse(_Triangle):
         return np.concatenate([first, self.D @ (V[k:] - self.B @ first)])
 
 
+def _inverse(C: sp.csc_array) -> Floats:
+    """The inverse of a lower triangular matrix, dense."""
+    full = C.toarray(order="F")
+    return np.ascontiguousarray(dtrtri(full, lower=1)[0]) if full.size else full
+
+
 def _separators_last(grounded: sp.csr_array) -> NDArray[Any] | None:
     """An order of elimination in which every eighth level of a breadth-first search is last.
 
@@ -207,7 +211,7 @@ def _separators_last(grounded: sp.csr_array) -> NDArray[Any] | None:
     that the points between two such levels are separated from the others.
     """
     levels = dijkstra(grounded != 0, directed=False, unweighted=True, indices=0)
-    last = np.isfinite(levels) & (np.where(np.isfinite(levels), levels, 0) % 8 == 7)
+    last = np.where(np.isfinite(levels), levels, 0) % 8 == 7
     if not last.any():
         return None
     inner = np.flatnonzero(~last)
@@ -215,8 +219,8 @@ def _separators_last(grounded: sp.csr_array) -> NDArray[Any] | None:
     return np.concatenate([inner[np.argsort(rough.perm_c)], np.flatnonzero(last)])
 
 
-def _cut(C: sp.csc_array) -> tuple[int, float]:
-    """The order of A for which products with A⁻¹, B and D⁻¹ take the least time, and this time.
+def _cut(C: sp.csc_array) -> tuple[float, int]:
+    """The least time of products with A⁻¹, B and D⁻¹, and the order of A for which they take it.
 
     Row i of A⁻¹ has one entry for each descendant of i in the elimination tree, where the parent of
     j is the first row below the diagonal of column j. The time is in entries of sparse matrices.
@@ -230,7 +234,7 @@ def _cut(C: sp.csc_array) -> tuple[int, float]:
     of_B = C.indptr - C.tocsr().indptr
     of_D = np.arange(n, -1, -1.0) ** 2 / DENSE_ENTRIES_PER_SPARSE
     costs = of_A + of_B + of_D
-    return int(np.argmin(costs)), float(np.min(costs))
+    return float(np.min(costs)), int(np.argmin(costs))
 
 
 class DenseRoot(Placed):

@@ -151,9 +151,9 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
         image, uncertified = objective.image(Y), uncertified + steps
         value = objective.value(image)
         few = MAX_DECREASE_IN_TOLERANCES_PER_STEP * steps * settings.tol * abs(value)
-        if progress.value - value > few and not settings.expired():
-            if uncertified < MAX_STEPS or dear(image):
-                return Step(Y, value)
+        early = progress.value - value > few and not settings.expired()
+        if early and (uncertified < MAX_STEPS or dear(image)):
+            return Step(Y, value)
         image = leanest(problem, image, DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
         certificate, dual = bounds.certified(image, mean.image or image)
         left = (certificate.relative_gap or 0.0) / settings.tol
