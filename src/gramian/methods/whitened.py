@@ -1,18 +1,24 @@
 """L-BFGS in whitened coordinates, for unfoldings of thousands of points.
 
 In the descent of 3,000 digits (six neighbours) the triangular solves take 44 %, the correction
-pairs of L-BFGS 21 %, the edges the rest. Variants that were not better (digits, and a Swiss roll of
-1,000 points):
+pairs of L-BFGS 21 %, the edges the rest. 1,000 points of a Swiss roll (12 neighbours, 1e-3) take
+0.5 s: 150 steps 0.2 s, the certificate 0.2 s, the rest the graph and its root. The import of the
+compiler would take as long, so that up to 2,000 points NumPy and SciPy do the work. Variants that
+were not better (digits, and a Swiss roll of 1,000 points):
 
 - Newton's method by conjugate gradients, from a point within 3e-4 of the optimum: worse for the
   same number of products. F is quartic along the many directions that change no edge to first
   order, and full steps are rejected.
 - A root without small entries (2 % of the diagonal: a fifth of the entries), or of fewer edges (a
   tree and n/2 others): two to three times the steps.
-- A start from principal components of the samples, or from the unfolding in a basis of 30
-  functions: ahead for 200 steps, equal after 600. It is faster beyond 5,000 points, where only a
+- For digits, a start from principal components of the samples, or from the unfolding in a basis of
+  30 functions: ahead for 200 steps, equal after 600. It is faster beyond 5,000 points, where only a
   few hundred steps are feasible.
-- The last part of the root, which is nearly full, as a dense block: not faster up to 10,000 points.
+- The last part of the root, which is nearly full, as a dense block, with compiled solves for the
+  rest: not faster up to 10,000 points.
+- Twelve principal axes of landmarks as the start, or three and small random columns: F decreases as
+  fast, but the gap stays at 2e-3 for 100 steps more than with random columns of the same size.
+- 8 or 14 eigenvectors in a repair: faster, but the S-curve needs 50 steps more.
 - Minimising over the span of the lowest eigenvectors and of the factor in each step: without a
   proximal term the bound gets up to a thousand times worse.
 """
@@ -45,9 +51,8 @@ SPARE_COLUMNS = 24
 not weak, the thousand digits stay at a gap of 2e-3, with 24 they reach 1e-4 after 1,800 steps."""
 
 CORRECTION_PAIRS = 5
-"""Correction pairs of L-BFGS. To 1e-3, 500 to 3,000 points of a Swiss roll and 1,000 and 2,000
-digits take as many steps as with 20 pairs, or fewer; to 1e-4, 3,000 points of a roll and 1,000
-digits of 8 × 8 pixels take one round more. A step reads half as many pairs."""
+"""Correction pairs of L-BFGS. To 1e-3, 1,000 points of three surfaces, of digits and 400 faces take
+as many steps as with 10 and 20 pairs, or fewer, and a step reads half as many pairs."""
 
 FIRST_STEPS, MAX_STEPS = 25, 200
 """L-BFGS steps of a round, and the limit of their number, which grows with every certificate that
@@ -211,26 +216,28 @@ def from_landmarks(objective: Any) -> tuple[Array, float] | None:
 
     With Δ the squared lengths between landmarks, −½HΔH ≈ UΛUᵀ in the leading dimensions: a point
     with the squared lengths δ is at −½Λ^{−1/2}Uᵀ(δ − Δ1/m) (landmark MDS; de Silva and Tenenbaum
-    2004). To 1e-3, 1,000 points of a Swiss roll take 125 steps, and 300 from a random start. Also
+    2004). To 1e-3, 1,000 points of a Swiss roll take 150 steps, and 300 from a random start. Also
     returns the eigenvalue of number `FEW_COLUMNS` relative to the largest.
     """
     squares, distances = least_squares_of(objective.loss), at_home(objective.map.distances)
-    if squares is None or distances.order < LANDMARKS:
+    if squares is None or squares.ridge is not None or distances.order < LANDMARKS:
         return None
     n = distances.order
-    lengths = np.sqrt(np.abs(host(squares.targets))) * np.ones(distances.size)
+    scale = np.ones(distances.size) * host(squares.scale)
+    lengths = np.sqrt(np.maximum(host(squares.targets) / np.where(scale > 0, scale, 1.0), 0.0))
     graph = sp.csr_array(sp.coo_array((lengths, (distances.rows, distances.cols)), shape=(n, n)))
     marks = np.linspace(0, n - 1, LANDMARKS).astype(int)
     paths = dijkstra(graph, directed=False, indices=marks) ** 2
     between = paths[:, marks]
     centred = between - between.mean(axis=0)
     values, axes = np.linalg.eigh(-0.5 * (centred - centred.mean(axis=1)[:, None]))
-    axes, least = axes[:, : -LANDMARK_DIMENSIONS - 1 : -1], values[-LANDMARK_DIMENSIONS]
-    if not least > 0:
+    values, axes = values[::-1], axes[:, ::-1]
+    kept = np.flatnonzero(values[:LANDMARK_DIMENSIONS] > 1e-6 * values[0])
+    if not kept.size:
         return None
-    roots = np.sqrt(values[: -LANDMARK_DIMENSIONS - 1 : -1])
-    L = -0.5 * (paths - between.mean(axis=1)[:, None]).T @ (axes / roots)
-    return L, float(values[-FEW_COLUMNS] / values[-1])
+    axes = axes[:, kept] / np.sqrt(values[kept])
+    L = -0.5 * (paths - between.mean(axis=1)[:, None]).T @ axes
+    return L, float(values[FEW_COLUMNS - 1] / values[0])
 
 
 def placed(step: Step, white: GraphWhitening) -> Step:
