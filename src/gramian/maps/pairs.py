@@ -41,9 +41,9 @@ MIN_COMPILED_NUMBERS = 250_000
 """Numbers in the rows of one product from which compiled code is used at once if hundreds follow:
 for 3,568 edges and 24 columns a gather and a scatter take 0.27 ms compiled, 0.59 ms in NumPy."""
 
-MAX_PLAIN_NUMBERS = 150_000_000
-"""Numbers in the rows of all products of a map after which compiled code is used. They take about
-as long as the import of the compiler, 0.5 s."""
+MAX_PLAIN_NUMBERS = 80_000_000
+"""Numbers in the rows of all products of a map after which compiled code is used. The compiled code
+would have saved the time of the import of the compiler, 0.5 s."""
 
 
 class PairMap(LinearMap):
