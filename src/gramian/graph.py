@@ -30,6 +30,7 @@ from gramian.common.storage import storable
 from gramian.common.types import Array, Indices
 from gramian.linalg import block_lanczos, conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
+from gramian.maps.pairs import MAX_PLAIN_NUMBERS
 from gramian.maps.whitened import DenseRoot
 from gramian.neighbours import nearest, squared_distances
 from gramian.objectives.matrices import DENSE_ORDER
@@ -451,5 +452,9 @@ def _graph(X: Any, pairs: Indices, recall: float) -> Graph:
     keys = keys[np.append(True, keys[1:] != keys[:-1])[: keys.size]]
     edges = np.column_stack(np.divmod(keys, n))
     i, j = (cpu.index_array(end) for end in edges.T)
-    lengths = squared_distances(X, X, i, j) if sp.issparse(X) else cpu.gather_distances(X, X, i, j)
+    if sp.issparse(X):
+        lengths = squared_distances(X, X, i, j)
+    else:
+        compiled = i.size * X.shape[1] > MAX_PLAIN_NUMBERS
+        lengths = cpu.gather_distances(X, X, i, j, compiled=compiled)
     return Graph(n, edges, lengths, recall)

@@ -357,6 +357,17 @@ def test_the_grounded_root_makes_the_laplacian_the_identity(seed, n, p):
     np.testing.assert_allclose(root @ root.coordinates(V), V - V[0], atol=1e-9)
 
 
+def test_the_grounded_root_of_a_ring_has_a_small_dense_part():
+    n, steps = 1000, np.arange(1, 7)
+    ends = np.repeat(np.arange(n), steps.size)
+    pairs = np.column_stack([ends, (ends + np.tile(steps, n)) % n])
+    P = laplacian(PairDistances(pairs, n))
+    root = GroundedRoot(P)
+    R = root @ np.eye(n - 1)
+    np.testing.assert_allclose(R.T @ P.toarray() @ R, np.eye(n - 1), atol=1e-9)
+    assert n - root.triangle.cut < n / 4
+
+
 def test_rejects_disconnected_graph():
     distances = PairDistances(np.array([[0, 1], [2, 3]]), 4)
     with pytest.raises(ValueError, match="not connected"):

@@ -1,5 +1,8 @@
 """Unfolding in coordinates where the graph's Laplacian is the identity."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -9,6 +12,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
 from gramian import problems
+from gramian.methods.whitened import from_landmarks
 from gramian.objectives import LowRankPlusIdentity
 from gramian.objectives.pencil import whitening
 from gramian.problem import Problem
@@ -74,6 +78,30 @@ def test_the_bound_of_any_factor_holds_at_many_points():
         certificate = gm.certify(problem, L)
         assert certificate.lower_bound <= best.value
         assert certificate.gap >= problem.value(L) - best.value
+
+
+def test_landmarks_place_a_chain_on_a_line():
+    n = 60
+    edges = np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    lengths = np.random.default_rng(0).uniform(1, 2, n - 1)
+    white = whitening(problems.mvu(edges, lengths**2, n, 0.1).objective)
+    L, spread = from_landmarks(white.objective)
+    places = np.append(0.0, np.cumsum(lengths))
+    np.testing.assert_allclose(np.abs(L[:, 0] - L[0, 0]), places, rtol=1e-9)
+    assert abs(spread) < 1e-9
+
+
+@pytest.mark.slow
+def test_an_unfolding_of_moderate_size_needs_no_compiler():
+    code = (
+        "import sys, gramian as gm\n"
+        "from tests.solvers.test_whitened import roll\n"
+        "edges, D, _ = roll(500, k=12)\n"
+        "result = gm.minimize(gm.problems.mvu(edges, D, 500, 0.03), tol=1e-3)\n"
+        "assert result.certificate.relative_gap <= 1e-3\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_warm_start_needs_no_more_iterations():

@@ -228,7 +228,7 @@ def _gather(
     step = max(1, NEAR_BYTES // (z.itemsize * max(1, rank)))
     for start in range(0, z.size, step):
         i, j = rows[start : start + step], cols[start : start + step]
-        A, B = U.take(i, axis=0), V.take(j, axis=0)
+        A, B = U.take(i, axis=0), U if same and distances else V.take(j, axis=0)
         if distances:
             A = np.subtract(A, U.take(j, axis=0), dtype=np.float64)
             B = A if same else np.subtract(V.take(i, axis=0), B, dtype=np.float64)

@@ -37,9 +37,13 @@ from gramian.maps.base import (
     symmetric_products,
 )
 
-MIN_COMPILED_NUMBERS = 50_000
-"""Numbers in the rows of one product from which compiled code is faster if hundreds follow: for
-3,568 edges and 24 columns a gather and a scatter take 0.27 ms compiled, 0.59 ms in NumPy."""
+MIN_COMPILED_NUMBERS = 250_000
+"""Numbers in the rows of one product from which compiled code is used at once if hundreds follow:
+for 3,568 edges and 24 columns a gather and a scatter take 0.27 ms compiled, 0.59 ms in NumPy."""
+
+MAX_PLAIN_NUMBERS = 80_000_000
+"""Numbers in the rows of all products of a map after which compiled code is used. The compiled code
+would have saved the time of the import of the compiler, 0.5 s."""
 
 
 class PairMap(LinearMap):
@@ -90,6 +94,8 @@ class PairDistances(PairMap):
     touched = 2.0
     compiled: bool | None = None
     """Whether products on the host use compiled code; None decides by the size of a product."""
+    plain_numbers = 0
+    """Numbers that may still be multiplied without compiled code, before `compiled` is set."""
 
     def __init__(self, pairs: ArrayLike, n: int) -> None:
         super().__init__(pairs, n)
@@ -109,17 +115,25 @@ class PairDistances(PairMap):
     ) -> PairDistances:
         """A copy of the map for hundreds of products with the given number of columns."""
         often = copy(self)
-        often.compiled = True if self.size * columns > least else None
+        if self.size * columns > least:
+            often.compiled = True
+        else:
+            often.plain_numbers = MAX_PLAIN_NUMBERS
         return often
 
-    @property
-    def _how(self) -> dict[str, bool]:
-        return {"compiled": self.compiled} if self.compiled and self.place.is_host else {}
+    def _how(self, columns: int) -> dict[str, bool]:
+        """The option `compiled` of the next product."""
+        if self.plain_numbers > 0:
+            self.plain_numbers -= self.size * columns
+            self.compiled = self.plain_numbers <= 0
+        if self.compiled is None or not self.place.is_host:
+            return {}
+        return {"compiled": self.compiled}
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """(u_i − u_j)·(v_i − v_j) for every pair."""
         check_factors(self.order, U, V)
-        return backend(U).gather_distances(U, V, self.rows, self.cols, **self._how)
+        return backend(U).gather_distances(U, V, self.rows, self.cols, **self._how(U.shape[1]))
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
         """scale · (w_ia − w_ja)(w_ib − w_jb) for every pair (i, j) and every a ≤ b."""
@@ -138,7 +152,7 @@ class PairDistances(PairMap):
         """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V."""
         check_weights(self.size, w)
         check_factors(self.order, V)
-        return backend(V).scatter_distances(w, V, self.pattern, **self._how)
+        return backend(V).scatter_distances(w, V, self.pattern, **self._how(V.shape[1]))
 
     def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
         """𝒜*(w), a Laplacian, as a sparse matrix."""

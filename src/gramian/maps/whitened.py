@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_tree
+from scipy.linalg.lapack import dtrtri
+from scipy.sparse.csgraph import breadth_first_tree, dijkstra
 from scipy.sparse.linalg import splu
 
 from gramian.arrays.fronts import MIN_FRONT_POINTS, SYMMETRIC, Elimination, Fronts, elimination
@@ -41,6 +42,14 @@ MAX_WHOLE_POINTS = 2000
 
 MAX_FRONT_ENTRIES = 64_000_000
 """Largest number of entries of a multifrontal root."""
+
+MAX_SPLIT_ENTRIES = 100_000
+"""Entries of sparse matrices that are multiplied in the time of a split inverse, up to which it is
+used: 26,000 for 1,000 points of a surface, 58,000 for 1,000 digits with 12 neighbours."""
+
+DENSE_ENTRIES_PER_SPARSE = 8
+"""Entries of a dense block that are multiplied in the time of one entry of a sparse matrix (12
+columns: 1.2 and 10 ns)."""
 
 
 class GroundedRoot(Placed):
@@ -88,7 +97,13 @@ class GroundedRoot(Placed):
 
 def _triangle(grounded: sp.csr_array, plan: Elimination | None) -> _Triangle | Fronts:
     """C of a Laplacian without its first row and column."""
-    found = _Triangle.of(grounded) if plan is None else Fronts(plan, grounded)
+    found: _Triangle | Fronts | None
+    if plan is not None:
+        found = Fronts(plan, grounded)
+    elif grounded.shape[0] < MAX_WHOLE_POINTS:
+        found = _SplitInverse.best(grounded)
+    else:
+        found = _Triangle.of(grounded)
     if found is None or (isinstance(found, Fronts) and (not found.usable or found.negative)):
         raise ValueError("the graph is not connected: its Laplacian has no such root")
     return found
@@ -101,10 +116,16 @@ class _Triangle:
         self.C, self.by_rows, self.rows = C, C.tocsr(), rows
 
     @classmethod
-    def of(cls, grounded: sp.csr_array) -> _Triangle | None:
-        """C by SuperLU, None if the matrix is not positive definite."""
+    def of(cls, grounded: sp.csr_array, order: Any = None) -> _Triangle | None:
+        """C by SuperLU, in minimum degree order by default; None if the matrix is not positive
+        definite.
+        """
+        options = SYMMETRIC
+        if order is not None:
+            grounded = grounded[order][:, order]
+            options = SYMMETRIC | {"permc_spec": "NATURAL"}
         try:
-            lu = splu(sp.csc_array(grounded), **SYMMETRIC)
+            lu = splu(sp.csc_array(grounded), **options)
         except RuntimeError:  # exactly singular
             return None
         pivots = lu.U.diagonal()
@@ -112,7 +133,7 @@ class _Triangle:
             return None
         C = sp.csc_array(lu.L @ sp.diags_array(np.sqrt(pivots)))
         C.sort_indices()
-        return cls(C, lu.perm_r)
+        return cls(C, lu.perm_r if order is None else np.argsort(order)[lu.perm_r])
 
     @property
     def entries(self) -> int:
@@ -133,6 +154,94 @@ class _Triangle:
         Z = namespace(L).empty_like(L)
         Z[self.rows] = L
         return self.C.T @ Z
+
+
+class _SplitInverse(_Triangle):
+    """C⁻¹ of moderate order as products with a sparse A⁻¹, a sparse B and a dense D⁻¹.
+
+        C = [A, 0; B, D],   C⁻¹v = [x; D⁻¹(w − Bx)] with x = A⁻¹u, v = [u; w]
+
+    Column j of A⁻¹ has one entry for each of its ancestors in the elimination tree; the separators
+    of the graph, where C is nearly full, are last. With 12 columns and 1,000 points of a Swiss roll
+    C⁻¹v takes 0.25 ms, and 0.7 ms for 1,000 digits (12 neighbours); compiled triangular solves take
+    0.2 and 1.2 ms, after 0.5 s for the import of the compiler.
+    """
+
+    def __init__(self, C: sp.csc_array, rows: NDArray[Any], cut: int) -> None:
+        self.C, self.rows, self.cut = C, rows, cut
+        self.order = np.argsort(rows)
+        self.A = sp.csr_array(_inverse(C[:cut, :cut]))
+        self.B = sp.csr_array(C[cut:, :cut])
+        self.D = _inverse(C[cut:, cut:])
+        self.A_transposed, self.B_transposed = self.A.T.tocsr(), self.B.T.tocsr()
+
+    @classmethod
+    def best(cls, grounded: sp.csr_array) -> _Triangle | None:
+        """The faster one of two orders: minimum degree, and the same with separators last.
+
+        C itself if both are slow, and None if the matrix is not positive definite.
+        """
+        found = _Triangle.of(grounded)
+        if found is None:
+            return None
+        least, cut = _cut(found.C)
+        order = _separators_last(grounded)
+        other = None if order is None else _Triangle.of(grounded, order)
+        if other is not None and _cut(other.C)[0] < least:
+            found, (least, cut) = other, _cut(other.C)
+        return cls(found.C, found.rows, cut) if least < MAX_SPLIT_ENTRIES else found
+
+    def backward(self, Y: Floats) -> Floats:
+        """PᵀC⁻ᵀY."""
+        k = self.cut
+        last = self.D.T @ Y[k:]
+        first = self.A_transposed @ (Y[:k] - self.B_transposed @ last)
+        return np.concatenate([first, last]).take(self.rows, axis=0)
+
+    def forward(self, V: Floats) -> Floats:
+        """C⁻¹PV."""
+        k, V = self.cut, V.take(self.order, axis=0)
+        first = self.A @ V[:k]
+        return np.concatenate([first, self.D @ (V[k:] - self.B @ first)])
+
+
+def _inverse(C: sp.csc_array) -> Floats:
+    """The inverse of a lower triangular matrix, dense."""
+    full = C.toarray(order="F")
+    return np.ascontiguousarray(dtrtri(full, lower=1)[0]) if full.size else full
+
+
+def _separators_last(grounded: sp.csr_array) -> NDArray[Any] | None:
+    """An order of elimination in which every eighth level of a breadth-first search is last.
+
+    None if there are no eight levels. Edges join points of the same or of consecutive levels, so
+    that the points between two such levels are separated from the others.
+    """
+    levels = dijkstra(grounded != 0, directed=False, unweighted=True, indices=0)
+    last = np.where(np.isfinite(levels), levels, 0) % 8 == 7
+    if not last.any():
+        return None
+    inner = np.flatnonzero(~last)
+    rough = splu(sp.csc_array(grounded[inner][:, inner]), **SYMMETRIC)
+    return np.concatenate([inner[np.argsort(rough.perm_c)], np.flatnonzero(last)])
+
+
+def _cut(C: sp.csc_array) -> tuple[float, int]:
+    """The least time of products with A⁻¹, B and D⁻¹, and the order of A for which they take it.
+
+    Row i of A⁻¹ has one entry for each descendant of i in the elimination tree, where the parent of
+    j is the first row below the diagonal of column j. The time is in entries of sparse matrices.
+    """
+    n, ends = C.shape[0], C.indptr.tolist()
+    descendants = [1] * n
+    for j in range(n):
+        if ends[j + 1] > ends[j] + 1:
+            descendants[C.indices[ends[j] + 1]] += descendants[j]
+    of_A = np.concatenate([[0], np.cumsum(descendants)])
+    of_B = C.indptr - C.tocsr().indptr
+    of_D = np.arange(n, -1, -1.0) ** 2 / DENSE_ENTRIES_PER_SPARSE
+    costs = of_A + of_B + of_D
+    return float(np.min(costs)), int(np.argmin(costs))
 
 
 class DenseRoot(Placed):

@@ -15,6 +15,7 @@ from gramian.arrays.places import beside, contiguous, host, namespace, norm, pla
 from gramian.common.types import Array
 from gramian.linalg import bilateral, ritz_pairs
 from gramian.methods.base import Settings
+from gramian.objectives import Objective
 from gramian.problem import Problem
 
 ZERO_COLUMN_RATIO = 1e-14
@@ -84,7 +85,11 @@ def starting_factor(problem: Problem, settings: Settings, columns: int | None = 
     objective = problem.objective
     columns = columns or settings.rank or objective.facts.rank_bound(objective.order)
     L = objective.place.normal(settings.rng, (problem.order, columns))
-    L = L / float(np.sqrt(problem.order))
+    return best_on_ray(objective, L / float(np.sqrt(problem.order)))
+
+
+def best_on_ray(objective: Objective, L: Array) -> Array:
+    """√α L with the α > 0 that minimises F(αLLᵀ), or a small factor if there is none."""
     zero = objective.image(L[:, :0])
     blend = objective.blend(objective.image(L), zero)
     alpha, _, value = bilateral(blend.restriction)

@@ -62,7 +62,8 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     even = whitening.problem
     objective, mean = even.objective, MeanImage(even.objective)
     bounds = WhitenedBounds(even, whitening.coordinates, settings)
-    Y = white.widened(even, whitening.coordinates(factor), settings)
+    place = whitening.coordinates
+    Y = white.widened(even, place(factor), settings, place)
     Y = descend(
         objective, Y, settings, iterations=STEPS_BEFORE_PATH, memory=CORRECTION_PAIRS, watch=mean
     )

@@ -69,7 +69,8 @@ class PencilBounds:
         `size` is the magnitude of w, `least` the −λ_min that is negligible in the gap, and
         `repairs` the number of repairs of w, each of which makes −λ_min several times smaller.
         """
-        last = self.last.get(repairs, self.last.get(repairs - 1, 0.0))
+        last, before = self.last.get(repairs, 0.0), self.last.get(repairs - 1, 0.0)
+        last = last or before / MAX_SHIFT_RATIO
         shift = max(SHIFT_BELOW_RATIO * last, least) if last > 0 else FIRST_SHIFT * size
         for _ in range(MAX_SHIFTS):
             found = self._next_above(form, shift)
@@ -83,7 +84,12 @@ class PencilBounds:
         return found
 
     def _nearer(self, form: Any, found: PencilEigenpairs, least: float) -> PencilEigenpairs:
-        """The eigenpairs computed with a shift closer to λ_min; a distant shift may miss it."""
+        """The eigenpairs computed with a shift closer to λ_min; a distant shift may miss it.
+
+        A negligible λ_min is accepted: the proof decides.
+        """
+        if -found.value <= least:
+            return found
         shift = max(SHIFT_BELOW_RATIO * -found.value, least)
         while MAX_SHIFT_RATIO * shift < -found.shift:
             again = self._next_above(form, shift)
