@@ -90,29 +90,40 @@ def _prefetch_row(array: Any, row: Any) -> None:
 
 
 @compiled
-def gather(
-    start: int, stop: int, U: Any, V: Any, distances: bool, same: bool, far: bool,
-    rows: Any, cols: Any, z: Any,
-) -> None:  # fmt: skip
-    """z_e = u_i·v_j, or (u_i − u_j)·(v_i − v_j) with `distances`, for start ≤ e < stop.
-
-    `same`: U is V.
-    """
+def gather_products(
+    start: int, stop: int, U: Any, V: Any, far: bool, rows: Any, cols: Any, z: Any
+) -> None:
+    """z_e = u_i·v_j for start ≤ e < stop."""
     last, rank = rows.size - 1, U.shape[1]
     for e in range(start, stop):
         if far:
             ahead = min(e + AHEAD, last)
             _prefetch_row(U, rows[ahead])
             _prefetch_row(V, cols[ahead])
-            if distances and not same:
-                _prefetch_row(U, cols[ahead])
+        i, j = np.uint32(rows[e]), np.uint32(cols[e])
+        total = 0.0
+        for c in range(rank):
+            total += np.float64(U[i, c]) * np.float64(V[j, c])
+        z[e] = total
+
+
+@compiled
+def gather_distances(
+    start: int, stop: int, U: Any, V: Any, same: bool, far: bool, rows: Any, cols: Any, z: Any
+) -> None:
+    """z_e = (u_i − u_j)·(v_i − v_j) for start ≤ e < stop; `same`: U is V."""
+    last, rank = rows.size - 1, U.shape[1]
+    for e in range(start, stop):
+        if far:
+            ahead = min(e + AHEAD, last)
+            _prefetch_row(U, rows[ahead])
+            _prefetch_row(U, cols[ahead])
+                _prefetch_row(V, cols[ahead])
+            if not same:
                 _prefetch_row(V, rows[ahead])
         i, j = np.uint32(rows[e]), np.uint32(cols[e])
         total = 0.0
-        if not distances:
-            for c in range(rank):
-                total += np.float64(U[i, c]) * np.float64(V[j, c])
-        elif same:
+        if same:
             for c in range(rank):
                 difference = np.float64(U[i, c]) - np.float64(U[j, c])
                 total += difference * difference
