@@ -147,17 +147,24 @@ def group_sums_of(groups: Indices, part: slice, values: Floats, count: int) -> N
 
 
 def gram(matrix: Any) -> NDArray[np.float64]:
-    """BᵀB of a sparse B, dense; in blocks of rows with no more entries than the result has.
+    """BᵀB of a sparse B, dense; in blocks of rows no larger than the result.
 
-    A product of sparse matrices would copy them.
+    A product of sparse matrices would copy them, and takes longer than one of dense matrices unless
+    B has few entries.
     """
     m, n = matrix.shape
-    found = np.zeros((n, n))
-    bounds = np.arange(0, matrix.nnz, max(GRAM_BLOCK, n * n))
-    cuts = np.unique([0, *np.searchsorted(matrix.indptr, bounds), m])
+    found, counts = np.zeros((n, n)), np.diff(matrix.indptr).astype(float)
+    dense = 0.5 * m * n * n < SPARSE_MULTIPLICATION * float(counts @ counts)
+    if dense:
+        cuts = np.append(np.arange(0, m, max(n, 1)), m)
+    else:
+        bounds = np.arange(0, matrix.nnz, max(GRAM_BLOCK, n * n))
+        cuts = np.unique([0, *np.searchsorted(matrix.indptr, bounds), m])
     for first, last in pairwise(cuts.tolist()):
         block = matrix[first:last]
-        found += (block.T @ block).toarray()
+        B = block.toarray() if dense else block
+        product = B.T @ B
+        found += product if dense else product.toarray()
     return found
 
 
