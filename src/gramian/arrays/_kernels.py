@@ -116,9 +116,9 @@ def gather_distances(
             ahead = min(e + AHEAD, last)
             _prefetch_row(U, rows[ahead])
             _prefetch_row(U, cols[ahead])
-                _prefetch_row(V, cols[ahead])
             if not same:
                 _prefetch_row(V, rows[ahead])
+                _prefetch_row(V, cols[ahead])
         i, j = np.uint32(rows[e]), np.uint32(cols[e])
         total = 0.0
         if same:

@@ -364,13 +364,6 @@ def refit_rows(P: Floats, Q: Floats, steps: int, indptr: Indices, *arguments: An
     return float(np.sum(lost))
 
 
-def sweep_rows(C: Any, L: Floats, lengths: Floats, sweeps: int) -> None:
-    """l_i ← −√d_i g/‖g‖ with g = Σ_{j≠i} c_ij l_j, for every row in turn, in place.
-
-    Each minimises ⟨C, LLᵀ⟩ over its row. `C` is CSR without its diagonal.
-    """
-    kernels = importlib.import_module("gramian.arrays._kernels")
-    kernels.sweep_rows(*_csr_arrays(C), lengths, sweeps, L)
 def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """An empty array that begins at a cache line: vectors across two lines take a tenth longer."""
     size = int(np.prod(shape)) * dtype.itemsize
@@ -379,6 +372,13 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return found[first : first + size].view(dtype).reshape(shape)
 
 
+def sweep_rows(C: Any, L: Floats, lengths: Floats, sweeps: int) -> None:
+    """l_i ← −√d_i g/‖g‖ with g = Σ_{j≠i} c_ij l_j, for every row in turn, in place.
+
+    Each minimises ⟨C, LLᵀ⟩ over its row. `C` is CSR without its diagonal.
+    """
+    kernels = importlib.import_module("gramian.arrays._kernels")
+    kernels.sweep_rows(*_csr_arrays(C), lengths, sweeps, L)
 
 
 def _row_blocks(indptr: Indices) -> Indices:
