@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from gramian.arrays import cpu, threads
 
@@ -203,7 +204,14 @@ def test_only_large_work_is_compiled(monkeypatch):
     cpu.gather_entries(U, U, np.zeros(10, int), np.ones(10, int))
     assert launched == []
     cpu.gather_entries(U, U, np.zeros(11, int), np.ones(11, int))
-    assert launched == ["gather"]
+    assert launched == ["gather_products"]
+
+
+@pytest.mark.parametrize("density", [0.02, 0.6])
+def test_gram_matrix_of_few_and_of_many_entries(density):
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(90, 40)) * (rng.random((90, 40)) < density)
+    np.testing.assert_allclose(cpu.gram(sparse.csr_array(dense)), dense.T @ dense, atol=1e-12)
 
 
 def test_import_does_not_import_numba():

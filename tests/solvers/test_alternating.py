@@ -73,11 +73,29 @@ def test_enough_conjugate_gradient_steps_solve_every_row(compiled, free):
         np.testing.assert_allclose(P[i], best, atol=1e-9)
 
 
+@BOTH
+def test_entries_of_weight_0_have_no_effect(compiled):
+    rows, _, fits = row_fits(25, 18, True)
+    rng = np.random.default_rng(3)
+    live = rng.random(rows.size) < 0.7
+    P, Q = rng.normal(size=(25, 6)), rng.normal(size=(18, 6))
+    some, without = P.copy(), P.copy()
+    masked = RowFits(
+        fits.indptr, fits.neighbour, fits.scale * live, fits.targets * live, True,
+        live.astype(float),
+    )  # fmt: skip
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[live], minlength=25))])
+    left = RowFits(
+        cpu.index_array(starts), fits.neighbour[live], fits.scale[live], fits.targets[live], True
+    )
+    lost = masked.refit(some, Q, np.ones(6), 3, compiled=compiled)
+    assert left.refit(without, Q, np.ones(6), 3, compiled=compiled) == pytest.approx(lost)
+    np.testing.assert_allclose(some, without, atol=1e-9)
+
+
 def test_long_rows_are_processed_in_parts():
     """A row may have more entries than are processed at once."""
-    from gramian.arrays import _kernels
-
-    count, rng = 2 * _kernels.ROOM + 7, np.random.default_rng(0)
+    count, rng = 2 * cpu.COLLECTED_ROWS + 7, np.random.default_rng(0)
     cols = cpu.index_array(rng.integers(0, 50, count))
     starts = cpu.index_array([0, count - 3, count])
     fits = RowFits(starts, cols, np.ones(count), rng.normal(size=count), True)

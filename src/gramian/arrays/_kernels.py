@@ -31,12 +31,10 @@ with undisturbed():
     from numba.extending import intrinsic
 
 from gramian.arrays._cache import cached
+from gramian.arrays.cpu import CACHE_LINE
 
-AHEAD, CACHE_LINE = 16, 64
-"""Pairs or entries by which rows are prefetched ahead of their use, and bytes of a cache line."""
-
-ROOM = 2048
-"""Rows of a factor that are collected for one row of the other: 3 MB for 200 columns."""
+AHEAD = 16
+"""Pairs or entries by which rows are prefetched ahead of their use."""
 
 
 def compiled(function: Callable[..., Any], *flags: str) -> Any:
@@ -90,29 +88,40 @@ def _prefetch_row(array: Any, row: Any) -> None:
 
 
 @compiled
-def gather(
-    start: int, stop: int, U: Any, V: Any, distances: bool, same: bool, far: bool,
-    rows: Any, cols: Any, z: Any,
-) -> None:  # fmt: skip
-    """z_e = u_i·v_j, or (u_i − u_j)·(v_i − v_j) with `distances`, for start ≤ e < stop.
-
-    `same`: U is V.
-    """
+def gather_products(
+    start: int, stop: int, U: Any, V: Any, far: bool, rows: Any, cols: Any, z: Any
+) -> None:
+    """z_e = u_i·v_j for start ≤ e < stop."""
     last, rank = rows.size - 1, U.shape[1]
     for e in range(start, stop):
         if far:
             ahead = min(e + AHEAD, last)
             _prefetch_row(U, rows[ahead])
             _prefetch_row(V, cols[ahead])
-            if distances and not same:
-                _prefetch_row(U, cols[ahead])
-                _prefetch_row(V, rows[ahead])
         i, j = np.uint32(rows[e]), np.uint32(cols[e])
         total = 0.0
-        if not distances:
-            for c in range(rank):
-                total += np.float64(U[i, c]) * np.float64(V[j, c])
-        elif same:
+        for c in range(rank):
+            total += np.float64(U[i, c]) * np.float64(V[j, c])
+        z[e] = total
+
+
+@compiled
+def gather_distances(
+    start: int, stop: int, U: Any, V: Any, same: bool, far: bool, rows: Any, cols: Any, z: Any
+) -> None:
+    """z_e = (u_i − u_j)·(v_i − v_j) for start ≤ e < stop; `same`: U is V."""
+    last, rank = rows.size - 1, U.shape[1]
+    for e in range(start, stop):
+        if far:
+            ahead = min(e + AHEAD, last)
+            _prefetch_row(U, rows[ahead])
+            _prefetch_row(U, cols[ahead])
+            if not same:
+                _prefetch_row(V, rows[ahead])
+                _prefetch_row(V, cols[ahead])
+        i, j = np.uint32(rows[e]), np.uint32(cols[e])
+        total = 0.0
+        if same:
             for c in range(rank):
                 difference = np.float64(U[i, c]) - np.float64(U[j, c])
                 total += difference * difference
@@ -273,54 +282,55 @@ def _add_gram(B: Any, count: int, v: Any, out: Any) -> None:
 
 @inner
 def _collect(
-    B: Any, first: int, count: int, neighbour: Any, scale: Any, roots: Any, one: Any, Q: Any
-) -> None:
-    """The rows (s_e q_j, r_e) of some entries, where r_e is the coefficient of their offsets."""
-    last = B.shape[1] - 1
-    for e in range(count):
-        j = np.uint32(neighbour[first + e])
-        s = scale[first + e] if scale.size > 0 else B.dtype.type(1)
+    B: Any, y: Any, first: int, stop: int, neighbour: Any, scale: Any, targets: Any, roots: Any,
+    one: Any, Q: Any,
+) -> int:  # fmt: skip
+    """The rows (s_e q_j, r_e) and t_e − r_e c_j of the entries with nonzero s_e, r_e or t_e.
+
+    r_e is the coefficient of the offsets b_i and c_j. Returns the number of rows: entries that are
+    held out have none.
+    """
+    last, count, zero = B.shape[1] - 1, 0, B.dtype.type(0)
+    for h in range(first, stop):
+        s = scale[h] if scale.size > 0 else B.dtype.type(1)
+        r = roots[h] if roots.size > 0 else one
+        if s == zero and r == zero and targets[h] == zero:
+            continue
+        j = np.uint32(neighbour[h])
         for c in range(last):
-            B[e, c] = s * Q[j, c]
-        B[e, last] = roots[first + e] if roots.size > 0 else one
+            B[count, c] = s * Q[j, c]
+        B[count, last], y[count] = r, targets[h] - r * Q[j, last]
+        count += 1
+    return count
 
 
 @inner
-def _start_row(
-    B: Any, first: int, count: int, neighbour: Any, targets: Any, p: Any, Q: Any, residual: Any,
-    mass: Any,
-) -> float:  # fmt: skip
-    """Add Bᵀ(target − Bp) and the diagonal of BᵀB; return half the squared norm of the residual.
+def _start_row(B: Any, y: Any, count: int, p: Any, residual: Any, mass: Any) -> float:
+    """Add Bᵀ(y − Bp) and the diagonal of BᵀB; return half the squared norm of y − Bp.
 
     Four rows at a time to reduce memory traffic.
     """
-    last, lost, whole = B.shape[1] - 1, 0.0, count - count % 4
+    rank, lost, whole = B.shape[1], 0.0, count - count % 4
     for e in range(0, whole, 4):
-        s0, s1 = targets[first + e], targets[first + e + 1]
-        s2, s3 = targets[first + e + 2], targets[first + e + 3]
-        s0 -= B[e, last] * Q[np.uint32(neighbour[first + e]), last]
-        s1 -= B[e + 1, last] * Q[np.uint32(neighbour[first + e + 1]), last]
-        s2 -= B[e + 2, last] * Q[np.uint32(neighbour[first + e + 2]), last]
-        s3 -= B[e + 3, last] * Q[np.uint32(neighbour[first + e + 3]), last]
-        for c in range(last + 1):
+        s0, s1, s2, s3 = y[e], y[e + 1], y[e + 2], y[e + 3]
+        for c in range(rank):
             s0 -= B[e, c] * p[c]
             s1 -= B[e + 1, c] * p[c]
             s2 -= B[e + 2, c] * p[c]
             s3 -= B[e + 3, c] * p[c]
-        for c in range(last + 1):
+        for c in range(rank):
             b0, b1, b2, b3 = B[e, c], B[e + 1, c], B[e + 2, c], B[e + 3, c]
             residual[c] += s0 * b0 + s1 * b1 + s2 * b2 + s3 * b3
             mass[c] += b0 * b0 + b1 * b1 + b2 * b2 + b3 * b3
-        lost += 0.5 * (np.float64(s0) ** 2 + np.float64(s1) ** 2)
-        lost += 0.5 * (np.float64(s2) ** 2 + np.float64(s3) ** 2)
+        lost += 0.5 * np.float64(s0 * s0 + s1 * s1 + s2 * s2 + s3 * s3)
     for e in range(whole, count):
-        left = targets[first + e] - B[e, last] * Q[np.uint32(neighbour[first + e]), last]
-        for c in range(last + 1):
+        left = y[e]
+        for c in range(rank):
             left -= B[e, c] * p[c]
-        for c in range(last + 1):
+        for c in range(rank):
             residual[c] += left * B[e, c]
             mass[c] += B[e, c] * B[e, c]
-        lost += 0.5 * np.float64(left) ** 2
+        lost += 0.5 * np.float64(left * left)
     return lost
 
 
@@ -336,19 +346,15 @@ def _add_product(gram: Any, v: Any, out: Any) -> None:
 def refit_rows(
     start: int, stop: int, blocks: Any, indptr: Any, neighbour: Any, scale: Any, targets: Any,
     roots: Any, penalty: Any, stiffness: Any, gram: Any, free: bool, steps: int, Q: Any, P: Any,
-    lost: Any,
+    lost: Any, y: Any, B: Any, work: Any,
 ) -> None:  # fmt: skip
     """Conjugate gradient steps on each row of P, from its current value; see `objectives.halves`.
 
-    The rows of Q paired with a row of P are copied once and used in all steps. If they are more
-    than `ROOM`, they are copied in parts and again in every step.
+    The rows of Q paired with a row of P are copied to B once and used in all steps. If B has no
+    room for them, they are copied in parts and again in every step. y has as many elements as B has
+    rows, `work` has six rows. They are arguments as compiling an allocation takes 0.4 s.
     """
-    last, dtype = P.shape[1] - 1, P.dtype  # the last column belongs to the offsets
-    longest = 0
-    for i in range(blocks[start], blocks[stop]):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    B = np.empty((min(longest, ROOM), last + 1), dtype)
-    work = np.empty((6, last + 1), dtype)
+    last, room, dtype = P.shape[1] - 1, B.shape[0], P.dtype  # the last column: the offsets
     residual, slope, step, mass, bent, ridge = work[0], work[1], work[2], work[3], work[4], work[5]
     one = dtype.type(1) if free else dtype.type(0)
     for i in range(blocks[start], blocks[stop]):
@@ -364,10 +370,10 @@ def refit_rows(
             residual[c] = -bent[c] - ridge[c] * p[c]
         for c in range(gram.shape[0]):
             mass[c] += gram[c, c]
-        for low in range(first, end, ROOM):
-            count = min(ROOM, end - low)
-            _collect(B, low, count, neighbour, scale, roots, one, Q)
-            lost[i] += _start_row(B, low, count, neighbour, targets, p, Q, residual, mass)
+        for low in range(first, end, room):
+            until = min(low + room, end)
+            count = _collect(B, y, low, until, neighbour, scale, targets, roots, one, Q)
+            lost[i] += _start_row(B, y, count, p, residual, mass)
         rho = dtype.type(0)
         for c in range(last + 1):
             step[c] = residual[c] / mass[c]
@@ -376,10 +382,10 @@ def refit_rows(
             for c in range(last + 1):
                 bent[c] = ridge[c] * step[c]
             _add_product(gram, step, bent)
-            for low in range(first, end, ROOM):
-                count = min(ROOM, end - low)
-                if end - first > ROOM:
-                    _collect(B, low, count, neighbour, scale, roots, one, Q)
+            for low in range(first, end, room):
+                if end - first > room:
+                    until = min(low + room, end)
+                    count = _collect(B, y, low, until, neighbour, scale, targets, roots, one, Q)
                 _add_gram(B, count, step, bent)
             curvature = dtype.type(0)
             for c in range(last + 1):
