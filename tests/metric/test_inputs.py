@@ -297,3 +297,13 @@ def test_warns_if_minus_one_may_be_a_class():
     assert len(said) == 1
     with pytest.warns(UserWarning, match="if -1 is a class"):
         KTA(lam=0.1).partial_fit(X, Y - 1)
+
+
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_accepts_every_sparse_format(form):
+    rng = np.random.default_rng(0)
+    X, y = np.round(rng.standard_normal((40, 3))), rng.integers(0, 2, 40)
+    X[:, 0] += y
+    expected = KTA(lam=1e-3).fit(sp.csr_array(X), y)
+    found = KTA(lam=1e-3).fit(sp.csr_array(X).asformat(form), y)
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-12)

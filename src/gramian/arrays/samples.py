@@ -104,7 +104,8 @@ def _text_error(columns: list[str]) -> ValueError:
 
 def refuse_no_samples(X: Any) -> None:
     """Raise ValueError for what is not an array or a frame, and for dates."""
-    if X is None or isinstance(X, str | PurePath | dict | set):
+    odd = isinstance(X, str | PurePath | dict | set) and not sp.issparse(X)  # DOK is a dict
+    if X is None or odd:
         raise ValueError(
             f"X must be an array or a data frame, got {type(X).__name__}: read a file with "
             "pandas.read_csv, and make a frame of columns with pandas.DataFrame"
