@@ -12,8 +12,8 @@ from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
 from gramian import problems
-from gramian.methods.whitened import from_landmarks
 from gramian.objectives import LowRankPlusIdentity
+from gramian.objectives.landmarks import from_landmarks
 from gramian.objectives.pencil import whitening
 from gramian.problem import Problem
 
@@ -85,7 +85,7 @@ def test_landmarks_place_a_chain_on_a_line():
     edges = np.column_stack([np.arange(n - 1), np.arange(1, n)])
     lengths = np.random.default_rng(0).uniform(1, 2, n - 1)
     white = whitening(problems.mvu(edges, lengths**2, n, 0.1).objective)
-    L, spread = from_landmarks(white.objective)
+    L, spread = from_landmarks(white.objective, 12)
     places = np.append(0.0, np.cumsum(lengths))
     np.testing.assert_allclose(np.abs(L[:, 0] - L[0, 0]), places, rtol=1e-9)
     assert abs(spread) < 1e-9

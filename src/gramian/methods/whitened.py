@@ -29,20 +29,17 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
 
-from gramian.arrays.places import at_home, host, size
+from gramian.arrays.places import size
 from gramian.common.types import Array
-from gramian.losses.base import least_squares_of
 from gramian.methods.base import Run, Settings, Step, entering, no_rank_limit
 from gramian.methods.columns import best_on_ray, leanest, starting_factor, with_falling, with_noise
 from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.methods.loop import Progress, rounds
 from gramian.methods.staircase import staircase
 from gramian.methods.whitened_bounds import MeanImage, Placing, WhitenedBounds
+from gramian.objectives.landmarks import from_landmarks
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 
@@ -80,9 +77,6 @@ MIN_DECREASE_IN_TOLERANCES = 0.01
 MAX_CERTIFICATE_TIME_FRACTION = 0.1
 """A certificate that takes more than this fraction of the time of `MAX_STEPS` steps is omitted
 while F decreases fast. 60,000 digits: 40 s of 80 s."""
-
-LANDMARKS, LANDMARK_DIMENSIONS = 40, 3
-"""Landmarks of the starting point, and the number of their principal axes."""
 
 FEW_COLUMNS, MAX_SPREAD_RATIO = 12, 0.02
 """Columns if the landmarks have at most this fraction of the variance of their first principal axis
@@ -201,7 +195,7 @@ def widened(problem: Problem, Y: Array, settings: Settings, place: Placing) -> A
     columns = min(SPARE_COLUMNS, problem.order)
     if Y.shape[1]:
         return with_noise(Y, max(2, columns - Y.shape[1]), 1e-2, settings)
-    found = from_landmarks(problem.objective)
+    found = from_landmarks(problem.objective, FEW_COLUMNS)
     if found is None:
         return starting_factor(problem, settings, columns)
     L, spread = found
@@ -210,35 +204,6 @@ def widened(problem: Problem, Y: Array, settings: Settings, place: Placing) -> A
     Y = place(problem.objective.place.put(L))
     Y = with_noise(Y, columns - Y.shape[1], 1.0, settings)
     return best_on_ray(problem.objective, Y)
-
-
-def from_landmarks(objective: Any) -> tuple[Array, float] | None:
-    """Coordinates from the lengths of shortest paths to landmarks, None if no lengths are known.
-
-    With Δ the squared lengths between landmarks, −½HΔH ≈ UΛUᵀ in the leading dimensions: a point
-    with the squared lengths δ is at −½Λ^{−1/2}Uᵀ(δ − Δ1/m) (landmark MDS; de Silva and Tenenbaum
-    2004). To 1e-3, 1,000 points of a Swiss roll take 150 steps, and 300 from a random start. Also
-    returns the eigenvalue of number `FEW_COLUMNS` relative to the largest.
-    """
-    squares, distances = least_squares_of(objective.loss), at_home(objective.map.distances)
-    if squares is None or squares.ridge is not None or distances.order < LANDMARKS:
-        return None
-    n = distances.order
-    scale = np.ones(distances.size) * host(squares.scale)
-    lengths = np.sqrt(np.maximum(host(squares.targets) / np.where(scale > 0, scale, 1.0), 0.0))
-    graph = sp.csr_array(sp.coo_array((lengths, (distances.rows, distances.cols)), shape=(n, n)))
-    marks = np.linspace(0, n - 1, LANDMARKS).astype(int)
-    paths = dijkstra(graph, directed=False, indices=marks) ** 2
-    between = paths[:, marks]
-    centred = between - between.mean(axis=0)
-    values, axes = np.linalg.eigh(-0.5 * (centred - centred.mean(axis=1)[:, None]))
-    values, axes = values[::-1], axes[:, ::-1]
-    kept = np.flatnonzero(values[:LANDMARK_DIMENSIONS] > 1e-6 * values[0])
-    if not kept.size:
-        return None
-    axes = axes[:, kept] / np.sqrt(values[kept])
-    L = -0.5 * (paths - between.mean(axis=1)[:, None]).T @ axes
-    return L, float(values[FEW_COLUMNS - 1] / values[0])
 
 
 def placed(step: Step, white: GraphWhitening) -> Step:
