@@ -49,7 +49,8 @@ def test_metrics_take_labels_of_the_index():
     by_place = DMLEig().fit_pairs(ends, same, X=FRAME)
     np.testing.assert_array_equal(by_name.components_, by_place.components_)
     np.testing.assert_array_equal(
-        by_name.predict(called(ends), X=FRAME), by_place.predict(ends, X=X)
+        by_name.predict(called(ends), X=FRAME),
+        by_place.predict(ends, X=FRAME.reset_index(drop=True)),
     )
     triplets = np.array([[0, SAME[0, 0], APART[0, 1]]])
     triplets[0, 0] = SAME[0, 1]
