@@ -6,7 +6,6 @@ the place of every table and figure of the papers, and the figures in which othe
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,16 +52,21 @@ Record = dict[str, Any]
 
 
 def write_pages(results: Path, out: Path = DOCS) -> Path:
-    """Write all pages; returns the first."""
+    """Write the pages of the saved results; returns the first.
+
+    Other pages are kept, and then so is the first, which summarises all of them.
+    """
     records = read_records(results)
     if not records:
         raise LookupError(f"there are no results in {results}: run a benchmark first")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    out.mkdir(parents=True, exist_ok=True)
     for name in records:
+        for picture in out.glob(f"{name}-*.png"):
+            picture.unlink()
         _write_page(results / name, out, name)
     first = out / "index.md"
-    first.write_text(_index(records), encoding="utf-8")
+    if {page.stem for page in out.glob("*.md")} <= {first.stem, *records}:
+        first.write_text(_index(records), encoding="utf-8")
     return first
 
 

@@ -447,6 +447,20 @@ def test_summary_has_every_item_of_the_papers_and_losses(tmp_path, monkeypatch):
     assert (tmp_path / "docs" / "bilgo_fig2.md").exists()
 
 
+def test_summary_keeps_pages_without_saved_results(tmp_path):
+    from benchmarks import _results
+
+    report = Report("bilgo_fig2", "Title", "Paper", tables=[Table("Figures", ("set",))])
+    write_report(report, tmp_path / "results" / "bilgo_fig2", "command")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("index", "bilgo_fig2", "gpu"):
+        (docs / f"{name}.md").write_text("before")
+    _results.write_pages(tmp_path / "results", docs)
+    kept = {page.stem for page in docs.glob("*.md") if page.read_text() == "before"}
+    assert kept == {"index", "gpu"}
+
+
 def test_summary_sets_headlines_side_by_side_and_lists_the_lost_ones(record, tmp_path, monkeypatch):
     from benchmarks import _results
     from benchmarks._coverage import BILGO
