@@ -9,6 +9,7 @@ from gramian.arrays import cpu
 from gramian.arrays import places as arrays
 from gramian.graph import neighbor_graph, smoothest
 from gramian.linalg import krylov, leading_eigenpair, ritz_pairs
+from gramian.linalg._lanczos import CountedOperator
 from gramian.losses import Logistic, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, anchored_margins
 from gramian.maps.whitened import DenseRoot
@@ -230,6 +231,27 @@ class There:
 
     def __matmul__(self, v):
         return self.A @ v
+
+
+@pytest.mark.parametrize("most", [0, 2**24])
+def test_a_krylov_basis_is_that_of_the_host(most, place, monkeypatch):
+    from gramian.linalg import _lanczos
+
+    monkeypatch.setattr(_lanczos, "MAX_RECORDED_BASIS", most)
+    A, start = RNG.standard_normal((80, 80)), RNG.standard_normal(80)
+    A = A + A.T
+    home = gm.problems.quadratic(None, None, 0.5 * A).objective
+    both = (home, arrays.moved(home, place))
+    operators = [CountedOperator(F.gradient(F.image(F.place.zeros((80, 0))))) for F in both]
+    bases = [
+        _lanczos.LanczosBasis.of(operator, operator.place.put(start), 30) for operator in operators
+    ]
+    for basis, operator in zip(bases, operators, strict=True):
+        while not basis.full:
+            basis.grow(operator)
+        assert operator.products == 30
+    np.testing.assert_allclose(bases[1].tridiagonal(), bases[0].tridiagonal(), atol=1e-9)
+    np.testing.assert_allclose(arrays.host(bases[1].vectors), bases[0].vectors, atol=1e-8)
 
 
 @pytest.mark.parametrize("rank", [1, 3, 12])
