@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.before is None:
         parser.error("name the other checkout")
+    if not (options.before / "src" / "gramian").is_dir():
+        parser.error(f"{options.before} has no src/gramian")
     print(f"{'case':28s} {'before':>10s} {'now':>10s} {'ratio':>6s}  gaps")
     for case in options.only or (*FITS, *auto_table.PROBLEMS):
         more = ["--default"] if options.default else []
