@@ -12,6 +12,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
 from gramian import problems
+from gramian.maps import pairs
 from gramian.objectives import LowRankPlusIdentity
 from gramian.objectives.landmarks import from_landmarks
 from gramian.objectives.pencil import whitening
@@ -89,6 +90,14 @@ def test_landmarks_place_a_chain_on_a_line():
     places = np.append(0.0, np.cumsum(lengths))
     np.testing.assert_allclose(np.abs(L[:, 0] - L[0, 0]), places, rtol=1e-9)
     assert abs(spread) < 1e-9
+
+
+def test_equal_runs_of_a_problem_have_equal_bits(monkeypatch):
+    monkeypatch.setattr(pairs, "MAX_PLAIN_NUMBERS", 1_000_000)  # both kinds of code in a run
+    edges, D, _ = roll(150)
+    problem = problems.mvu(edges, D, 150, 0.3)
+    first, second = (gm.minimize(problem, "whitened", tol=1e-4) for _ in range(2))
+    np.testing.assert_array_equal(first.factor, second.factor)
 
 
 @pytest.mark.slow

@@ -94,8 +94,8 @@ class PairDistances(PairMap):
     touched = 2.0
     compiled: bool | None = None
     """Whether products on the host use compiled code; None decides by the size of a product."""
-    plain_numbers = 0
-    """Numbers that may still be multiplied without compiled code, before `compiled` is set."""
+    plain_numbers: int | None = None
+    """Numbers that may still be multiplied without compiled code; None if they are not counted."""
 
     def __init__(self, pairs: ArrayLike, n: int) -> None:
         super().__init__(pairs, n)
@@ -115,15 +115,23 @@ class PairDistances(PairMap):
     ) -> PairDistances:
         """A copy of the map for hundreds of products with the given number of columns."""
         often = copy(self)
-        if self.size * columns > least:
-            often.compiled = True
-        else:
-            often.plain_numbers = MAX_PLAIN_NUMBERS
+        often.compiled = True if self.size * columns > least else None
         return often
+
+    def counted(self, columns: int) -> PairDistances:
+        """`for_many_products`; after `MAX_PLAIN_NUMBERS` it uses compiled code in any case."""
+        often = self.for_many_products(columns)
+        often.plain_numbers = None if often.compiled else MAX_PLAIN_NUMBERS
+        return often
+
+    def recount(self) -> None:
+        """Count from 0 again: equal runs then use the same code, and have the same bits."""
+        if self.plain_numbers is not None:
+            self.plain_numbers = MAX_PLAIN_NUMBERS
 
     def _how(self, columns: int) -> dict[str, bool]:
         """The option `compiled` of the next product."""
-        if self.plain_numbers > 0:
+        if self.plain_numbers is not None:
             self.plain_numbers -= self.size * columns
             self.compiled = self.plain_numbers <= 0
         if self.compiled is None or not self.place.is_host:

@@ -86,7 +86,11 @@ def whitening(objective: Objective) -> Whitening | None:
     map = getattr(objective, "map", None)
     if not isinstance(map, PairDistances) or objective.order <= FEWEST_POINTS:
         return None
-    return _whitening(objective)
+    found = _whitening(objective)
+    if found is not None:
+        white: Any = found.objective.map
+        white.distances.recount()
+    return found
 
 
 @once
@@ -95,7 +99,7 @@ def _whitening(objective: Any) -> Whitening | None:
         return _moved_whitening(objective)
     if not _can_whiten(objective):
         return None
-    distances = objective.map.for_many_products(COLUMNS)
+    distances = objective.map.counted(COLUMNS)
     map = WhitenedDistances(distances, edge_weights(objective.loss))
     C = Rooted(objective.C, map.root)
     white = type(objective)(map, objective.loss, C, constant=objective.constant)
