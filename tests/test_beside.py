@@ -22,9 +22,17 @@ def test_alternates_between_trees_and_reports_the_best_times(capsys, monkeypatch
         return {"seconds": next(seconds), "status": "CONVERGED", "gap": "1e-7"}
 
     monkeypatch.setattr(_beside, "_in_tree", run)
+    (tmp_path / "src" / "gramian").mkdir(parents=True)
     assert _beside.main([str(tmp_path), "--only", "quadratic_6"]) == 0
     assert trees == [tmp_path, _beside.HERE] * 2
     assert "2.000      1.000   0.50" in capsys.readouterr().out
+
+
+def test_rejects_a_folder_without_the_package(capsys, tmp_path):
+    """Python would import the installed package instead, and compare this tree with itself."""
+    with pytest.raises(SystemExit):
+        _beside.main([str(tmp_path), "--only", "quadratic_6"])
+    assert "has no src/gramian" in capsys.readouterr().err
 
 
 @pytest.mark.slow
