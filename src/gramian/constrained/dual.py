@@ -198,7 +198,7 @@ class Repair:
 
     def _of_other_slopes(self, image: Any, y: Array, found: BlockBounds) -> Iterator[LowerBound]:
         """The bounds of a nonlinear F with its slope shifted along I, or scaled towards its C."""
-        model, bottom = self.model, found.least
+        model, bottom = self.model, found.least - self._rounded(y)
         support = None if model.linear is not None else model.objective.support(image)
         if support is None or not np.isfinite(bottom):
             return
